@@ -1,0 +1,1 @@
+# Filled in by tools/gen: zeze_generate(TARGET SOLUTION file.xml ...).

@@ -1,0 +1,92 @@
+# zeze_layer: a layer of the library, as the target zeze_NAME (alias zeze::NAME, package component
+# NAME), with its tests and benchmarks.
+#
+#   zeze_layer(NAME
+#     DEPS          layers it may include and link           (public)
+#     LIBRARIES     third-party targets in public headers    (public)
+#     PRIVATE_LIBRARIES  third-party targets in .cc files only
+#     HEADERS       public headers: installed, checked to compile alone
+#     SOURCES       everything else, private headers included
+#     TESTS         *_test.cc, one binary for the layer
+#     TEST_LIBRARIES  targets of the tests only
+#     BENCHMARKS    *_benchmark.cc, one binary for the layer
+#     FUZZERS       *_fuzz.cc, one binary each, built only by the preset "fuzz")
+function(zeze_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+    "DEPS;LIBRARIES;PRIVATE_LIBRARIES;HEADERS;SOURCES;TESTS;TEST_LIBRARIES;BENCHMARKS;FUZZERS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "zeze_layer(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  list(TRANSFORM arg_DEPS PREPEND zeze::)
+
+  add_library(zeze_${name} STATIC ${arg_SOURCES})
+  add_library(zeze::${name} ALIAS zeze_${name})
+  target_sources(zeze_${name} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  target_compile_features(zeze_${name} PUBLIC cxx_std_20)
+  target_link_libraries(zeze_${name}
+    PUBLIC ${arg_DEPS} ${arg_LIBRARIES}
+    PRIVATE ${arg_PRIVATE_LIBRARIES} $<BUILD_INTERFACE:zeze_build_options>)
+  set_target_properties(zeze_${name} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS zeze_${name} EXPORT zezeTargets FILE_SET HEADERS)
+
+  if(ZEZE_BUILD_TESTS)
+    # Every symbol of the layer must be found in the layers it names: a hidden use of an upper
+    # layer fails to link here.
+    file(GENERATE OUTPUT link_test.cc CONTENT "int main() {}\n")
+    add_executable(zeze_${name}_link_test ${CMAKE_CURRENT_BINARY_DIR}/link_test.cc)
+    target_link_libraries(zeze_${name}_link_test PRIVATE
+      $<LINK_LIBRARY:WHOLE_ARCHIVE,zeze_${name}> zeze_build_options)
+    if(arg_TESTS)
+      zeze_test(zeze_${name}_test ${arg_TESTS} LIBRARIES zeze::${name} ${arg_TEST_LIBRARIES})
+    endif()
+  endif()
+  if(ZEZE_BUILD_BENCHMARKS AND arg_BENCHMARKS)
+    add_executable(zeze_${name}_benchmark ${arg_BENCHMARKS})
+    target_link_libraries(zeze_${name}_benchmark PRIVATE
+      zeze::${name} zeze_build_options benchmark::benchmark_main)
+  endif()
+  if(ZEZE_BUILD_FUZZERS)
+    foreach(source IN LISTS arg_FUZZERS)
+      get_filename_component(fuzzer ${source} NAME_WE)
+      add_executable(${fuzzer} ${source})
+      target_link_libraries(${fuzzer} PRIVATE zeze::${name} zeze_build_options)
+      target_link_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
+      set_property(GLOBAL APPEND PROPERTY ZEZE_FUZZERS ${fuzzer})
+    endforeach()
+  endif()
+endfunction()
+
+# zeze_test(NAME sources... LIBRARIES targets... [LABEL unit|integration|slow] [TIMEOUT seconds]):
+# a GoogleTest binary whose cases ctest runs one by one.
+function(zeze_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "LIBRARIES")
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE
+    ${arg_LIBRARIES} zeze_build_options GTest::gmock GTest::gtest_main)
+  string(REGEX REPLACE "^zeze_|_test$" "" prefix ${name})
+  gtest_discover_tests(${name} TEST_PREFIX ${prefix}/ DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
+endfunction()
+
+include(GoogleTest)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# So that users write: find_package(zeze 0.1 REQUIRED COMPONENTS app) and link zeze::app.
+function(zeze_install_package)
+  set(dir ${CMAKE_INSTALL_LIBDIR}/cmake/zeze)
+  install(EXPORT zezeTargets NAMESPACE zeze:: DESTINATION ${dir})
+  configure_package_config_file(cmake/zezeConfig.cmake.in zezeConfig.cmake INSTALL_DESTINATION ${dir})
+  write_basic_package_version_file(zezeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES
+    ${CMAKE_CURRENT_BINARY_DIR}/zezeConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/zezeConfigVersion.cmake
+    cmake/ZezeGenerate.cmake
+    DESTINATION ${dir})
+endfunction()
