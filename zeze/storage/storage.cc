@@ -1,0 +1,69 @@
+#include "zeze/storage/storage.h"
+
+#include <fmt/format.h>
+
+namespace zeze {
+namespace {
+
+Error InvalidWrite(const StorageWrite& write, std::string_view what) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("cannot write to table '{}': {}. Nothing of this flush was written.",
+                      write.table->name(), what)};
+}
+
+}  // namespace
+
+Result<void> CheckStorageTableName(std::string_view name) {
+  std::string_view problem;
+  if (name.empty()) {
+    problem = "it is empty";
+  } else if (name.size() > kStorageTableNameBytesMax) {
+    problem = "it is longer than 255 bytes";
+  } else if (name == kStorageVersionedTable) {
+    problem = "the framework keeps its versioned data there; use LoadVersioned and SaveVersioned";
+  } else {
+    for (char c : name) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+        problem = "it contains a control character";
+      }
+    }
+  }
+  if (problem.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("'{}' cannot be the name of a table: {}",
+                           name.substr(0, kStorageTableNameBytesMax), problem));
+}
+
+Result<void> CheckStorageWrites(std::span<const StorageWrite> writes, const StorageLimits& limits) {
+  std::size_t total = 0;
+  const StorageWrite* previous = nullptr;
+  for (const StorageWrite& write : writes) {
+    ZEZE_CHECK(write.table != nullptr);
+    if (previous != nullptr && previous->table == write.table) {
+      ZEZE_CHECK(previous->key < write.key);  // The contract of Storage::Flush.
+    }
+    previous = &write;
+    const std::size_t value_bytes = write.remove ? 0 : write.value.size();
+    if (write.key.size() > limits.key_bytes_max) {
+      return InvalidWrite(write, fmt::format("the key has {} bytes, at most {} are possible",
+                                             write.key.size(), limits.key_bytes_max));
+    }
+    if (value_bytes > limits.value_bytes_max) {
+      return InvalidWrite(write,
+                          fmt::format("the value has {} bytes, at most {} are possible; split the "
+                                      "record",
+                                      value_bytes, limits.value_bytes_max));
+    }
+    total += write.key.size() + value_bytes + kStorageWriteOverheadBytes;
+  }
+  if (total > limits.flush_bytes_max) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("cannot flush {} rows at once: they take {} bytes, at most {} are "
+                             "possible in one atomic write. Nothing was written; flush more often "
+                             "or lower the limit of unflushed data.",
+                             writes.size(), total, limits.flush_bytes_max));
+  }
+  return {};
+}
+
+}  // namespace zeze
