@@ -117,6 +117,8 @@ class Document {
   const std::vector<std::string>& files() const { return files_; }
 
  private:
+  friend class DocumentBuilder;
+
   Document() = default;
 
   std::unique_ptr<Element> root_;
