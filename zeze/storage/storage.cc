@@ -66,4 +66,40 @@ Result<void> CheckStorageWrites(std::span<const StorageWrite> writes, const Stor
   return {};
 }
 
+Result<void> CheckStorageVersioned(std::string_view id, std::string_view data,
+                                   const StorageLimits& limits) {
+  if (id.size() > limits.key_bytes_max) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("cannot save versioned data: its id has {} bytes, at most {} are "
+                             "possible",
+                             id.size(), limits.key_bytes_max));
+  }
+  if (data.size() > limits.value_bytes_max) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("cannot save versioned data '{}': it has {} bytes, at most {} are "
+                             "possible",
+                             id, data.size(), limits.value_bytes_max));
+  }
+  return {};
+}
+
+Error StorageTableNotFound(std::string_view attempt, std::string_view name) {
+  return {ErrorCode::kNotFound,
+          fmt::format("cannot {} table '{}': there is no table of that name", attempt, name)};
+}
+
+Error StorageRenameConflict(std::string_view from, std::string_view to) {
+  return {ErrorCode::kConflict,
+          fmt::format("cannot rename table '{}' to '{}': a table of that name exists and has rows. "
+                      "Drop it first, or choose another name.",
+                      from, to)};
+}
+
+Error StorageVersionConflict(std::string_view id, std::int64_t expected, std::int64_t stored) {
+  return {ErrorCode::kConflict,
+          fmt::format("versioned data '{}' has version {}, not {}: somebody else saved it first. "
+                      "Load it again and repeat.",
+                      id, stored, expected)};
+}
+
 }  // namespace zeze

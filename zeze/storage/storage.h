@@ -188,8 +188,13 @@ class Storage {
   Storage() = default;
 };
 
-// What every driver checks in the same way, with messages that name the table.
+// For drivers: what all of them check and say in the same way.
 Result<void> CheckStorageTableName(std::string_view name);
 Result<void> CheckStorageWrites(std::span<const StorageWrite> writes, const StorageLimits& limits);
+Result<void> CheckStorageVersioned(std::string_view id, std::string_view data,
+                                   const StorageLimits& limits);
+Error StorageTableNotFound(std::string_view attempt, std::string_view name);
+Error StorageRenameConflict(std::string_view from, std::string_view to);
+Error StorageVersionConflict(std::string_view id, std::int64_t expected, std::int64_t stored);
 
 }  // namespace zeze

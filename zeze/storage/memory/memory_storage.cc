@@ -1,0 +1,239 @@
+#include "zeze/storage/memory/memory_storage.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "zeze/base/mutex.h"
+
+namespace zeze {
+namespace {
+
+// Values are shared so that a reader can look at one without the lock and without a copy.
+using Value = std::shared_ptr<const std::string>;
+using Rows = std::map<std::string, Value, std::less<>>;
+
+// Rows that a walk copies under one hold of the lock.
+constexpr std::size_t kWalkChunkRows = 256;
+
+constexpr StorageLimits kLimits = {.key_bytes_max = kStorageKeyBytesMax,
+                                   .value_bytes_max = std::size_t{256} << 20,
+                                   .flush_bytes_max = std::size_t{1} << 30};
+
+}  // namespace
+
+class MemoryDatabase {
+ public:
+  Mutex mutex;
+  // Rows are behind a pointer so that a renamed table keeps its address.
+  std::map<std::string, std::shared_ptr<Rows>, std::less<>> tables ZEZE_GUARDED_BY(mutex);
+  std::map<std::string, VersionedData, std::less<>> versioned ZEZE_GUARDED_BY(mutex);
+};
+
+namespace {
+
+class MemoryTable final : public StorageTable {
+ public:
+  MemoryTable(MemoryDatabase& database, std::string name, std::shared_ptr<Rows> rows)
+      : database_(database), name_(std::move(name)), rows_(std::move(rows)) {}
+
+  const std::string& name() const override { return name_; }
+
+  Result<bool> Find(std::string_view key, FunctionRef<void(std::string_view)> found) override {
+    Value value;
+    {
+      MutexLock lock(database_.mutex);
+      auto it = rows_->find(key);
+      if (it == rows_->end()) return false;
+      value = it->second;
+    }
+    found(*value);
+    return true;
+  }
+
+  Result<std::size_t> Walk(const StorageWalk& walk,
+                           FunctionRef<bool(std::string_view, std::string_view)> row) override {
+    std::optional<std::string> after = walk.after;
+    std::size_t given = 0;
+    std::vector<std::pair<std::string, Value>> chunk;
+    while (given < walk.limit) {
+      chunk.clear();
+      CopyChunk(after, walk.descending, std::min(kWalkChunkRows, walk.limit - given), chunk);
+      if (chunk.empty()) break;
+      for (const auto& [key, value] : chunk) {
+        ++given;
+        if (!row(key, walk.keys_only ? std::string_view() : *value)) return given;
+      }
+      after = std::move(chunk.back().first);
+    }
+    return given;
+  }
+
+  Result<std::uint64_t> SizeApprox() override {
+    MutexLock lock(database_.mutex);
+    return std::uint64_t{rows_->size()};
+  }
+
+  void Apply(std::string_view key, Value value) ZEZE_REQUIRES(database_.mutex) {
+    auto it = rows_->lower_bound(key);
+    const bool exists = it != rows_->end() && it->first == key;
+    if (value == nullptr) {
+      if (exists) rows_->erase(it);
+    } else if (exists) {
+      it->second = std::move(value);
+    } else {
+      rows_->emplace_hint(it, key, std::move(value));
+    }
+  }
+
+ private:
+  void CopyChunk(const std::optional<std::string>& after, bool descending, std::size_t count,
+                 std::vector<std::pair<std::string, Value>>& chunk) {
+    MutexLock lock(database_.mutex);
+    if (descending) {
+      auto it = after ? rows_->lower_bound(*after) : rows_->end();
+      while (it != rows_->begin() && chunk.size() < count) chunk.emplace_back(*--it);
+    } else {
+      auto it = after ? rows_->upper_bound(*after) : rows_->begin();
+      for (; it != rows_->end() && chunk.size() < count; ++it) chunk.emplace_back(*it);
+    }
+  }
+
+  MemoryDatabase& database_;
+  const std::string name_;
+  const std::shared_ptr<Rows> rows_;  // The rows themselves are guarded by database_.mutex.
+};
+
+class MemoryStorage final : public Storage {
+ public:
+  explicit MemoryStorage(std::shared_ptr<MemoryDatabase> database)
+      : database_(std::move(database)) {}
+
+  std::string Description() const override { return "memory"; }
+  StorageLimits limits() const override { return kLimits; }
+
+  Result<StorageTable*> OpenTable(std::string_view name) override {
+    if (Result<void> valid = CheckStorageTableName(name); !valid.ok()) return valid.error();
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    auto opened = opened_.find(name);
+    if (opened != opened_.end()) return opened->second.get();
+    auto it = database_->tables.try_emplace(std::string(name), std::make_shared<Rows>()).first;
+    auto table = std::make_unique<MemoryTable>(*database_, it->first, it->second);
+    return opened_.emplace(name, std::move(table)).first->second.get();
+  }
+
+  Result<std::vector<std::string>> ListTables() override {
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    std::vector<std::string> names;
+    names.reserve(database_->tables.size());
+    for (const auto& [name, rows] : database_->tables) names.push_back(name);
+    return names;
+  }
+
+  Result<void> Flush(std::span<const StorageWrite> writes, bool /*sync*/) override {
+    if (Result<void> valid = CheckStorageWrites(writes, kLimits); !valid.ok()) return valid;
+    // Copy the values first: readers wait for the lock.
+    std::vector<Value> values;
+    values.reserve(writes.size());
+    for (const StorageWrite& write : writes) {
+      values.push_back(write.remove ? nullptr : std::make_shared<const std::string>(write.value));
+    }
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      static_cast<MemoryTable*>(writes[i].table)->Apply(writes[i].key, std::move(values[i]));
+    }
+    return {};
+  }
+
+  Result<std::optional<VersionedData>> LoadVersioned(std::string_view id) override {
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    auto it = database_->versioned.find(id);
+    if (it == database_->versioned.end()) return std::optional<VersionedData>();
+    return std::optional<VersionedData>(it->second);
+  }
+
+  Result<std::int64_t> SaveVersioned(std::string_view id, std::string_view data,
+                                     std::int64_t version) override {
+    if (Result<void> valid = CheckStorageVersioned(id, data, kLimits); !valid.ok()) {
+      return valid.error();
+    }
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    auto it = database_->versioned.find(id);
+    const std::int64_t stored = it == database_->versioned.end() ? 0 : it->second.version;
+    if (stored != version) return StorageVersionConflict(id, version, stored);
+    database_->versioned.insert_or_assign(
+        std::string(id), VersionedData{.data = std::string(data), .version = version + 1});
+    return version + 1;
+  }
+
+  Result<void> DropTable(std::string_view name) override {
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    auto it = database_->tables.find(name);
+    if (it == database_->tables.end()) return StorageTableNotFound("drop", name);
+    database_->tables.erase(it);
+    Forget(name);
+    return {};
+  }
+
+  Result<void> RenameTable(std::string_view from, std::string_view to) override {
+    if (Result<void> valid = CheckStorageTableName(to); !valid.ok()) return valid;
+    MutexLock lock(database_->mutex);
+    CheckOpen();
+    auto it = database_->tables.find(from);
+    if (it == database_->tables.end()) return StorageTableNotFound("rename", from);
+    if (from == to) return {};
+    auto target = database_->tables.find(to);
+    if (target != database_->tables.end()) {
+      if (!target->second->empty()) return StorageRenameConflict(from, to);
+      database_->tables.erase(target);
+    }
+    auto node = database_->tables.extract(it);
+    node.key() = std::string(to);
+    database_->tables.insert(std::move(node));
+    Forget(from);
+    Forget(to);
+    return {};
+  }
+
+  Result<void> Close() override {
+    MutexLock lock(database_->mutex);
+    closed_ = true;
+    return {};
+  }
+
+ private:
+  void CheckOpen() ZEZE_REQUIRES(database_->mutex) { ZEZE_CHECK(!closed_); }
+
+  void Forget(std::string_view name) ZEZE_REQUIRES(database_->mutex) {
+    auto it = opened_.find(name);
+    if (it != opened_.end()) opened_.erase(it);
+  }
+
+  const std::shared_ptr<MemoryDatabase> database_;
+  std::map<std::string, std::unique_ptr<MemoryTable>, std::less<>> opened_
+      ZEZE_GUARDED_BY(database_->mutex);
+  bool closed_ ZEZE_GUARDED_BY(database_->mutex) = false;
+};
+
+}  // namespace
+
+std::shared_ptr<MemoryDatabase> NewMemoryDatabase() {
+  return std::make_shared<MemoryDatabase>();
+}
+
+std::unique_ptr<Storage> OpenMemoryStorage(std::shared_ptr<MemoryDatabase> database) {
+  if (database == nullptr) database = NewMemoryDatabase();
+  return std::make_unique<MemoryStorage>(std::move(database));
+}
+
+}  // namespace zeze
