@@ -1,0 +1,51 @@
+// ZstdEncoder, ZstdDecoder: compression of a connection by one endless zstd stream per direction.
+//
+//   ZstdEncoder encoder;
+//   encoder.Write(frame, compressed);
+//   encoder.Flush(compressed);          // Everything written so far can now be decoded.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "zeze/base/result.h"
+
+namespace zeze {
+
+class ZstdEncoder {
+ public:
+  // Level 3, no dictionary, no checksum, no content size: what peers send and expect.
+  ZstdEncoder();
+  ~ZstdEncoder();
+  ZstdEncoder(ZstdEncoder&&) noexcept;
+  ZstdEncoder& operator=(ZstdEncoder&&) noexcept;
+
+  void Write(std::string_view input, std::string& output);
+  void Flush(std::string& output);
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+class ZstdDecoder {
+ public:
+  ZstdDecoder();
+  ~ZstdDecoder();
+  ZstdDecoder(ZstdDecoder&&) noexcept;
+  ZstdDecoder& operator=(ZstdDecoder&&) noexcept;
+
+  // Appends what the input decodes to. Fails with kCorrupt on data that is no zstd stream, on a
+  // window above 8 MiB, and when one call would produce more than output_bytes_max. A decoder that
+  // has failed stays so.
+  Result<void> Write(std::string_view input, std::size_t output_bytes_max, std::string& output);
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace zeze
