@@ -19,15 +19,15 @@ namespace zeze {
 // in the message. The numbers travel in protocols and logs: append, never renumber.
 enum class ErrorCode : std::uint8_t {
   kInvalidArgument = 1,
-  kOverloaded = 2,     // Try again later, after backing off.
-  kShuttingDown = 3,   // Do not try again here.
+  kOverloaded = 2,    // Try again later, after backing off.
+  kShuttingDown = 3,  // Do not try again here.
   kNotFound = 4,
-  kUnavailable = 5,    // Definitely not done; may succeed later (disk full, server gone).
-  kUnknownOutcome = 6, // May or may not have been done: ask before repeating it.
-  kCorrupt = 7,        // Bytes that cannot be what was written.
-  kIncompatible = 8,   // The stored schema and the program's do not fit.
-  kInUse = 9,          // Another process holds it.
-  kConflict = 10,      // Somebody else changed it first.
+  kUnavailable = 5,     // Definitely not done; may succeed later (disk full, server gone).
+  kUnknownOutcome = 6,  // May or may not have been done: ask before repeating it.
+  kCorrupt = 7,         // Bytes that cannot be what was written.
+  kIncompatible = 8,    // The stored schema and the program's do not fit.
+  kInUse = 9,           // Another process holds it.
+  kConflict = 10,       // Somebody else changed it first.
 };
 
 std::string_view ToString(ErrorCode code);
@@ -54,6 +54,10 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
 
   T& value() & { return CheckedValue(); }
+  const T& value() const& {
+    ZEZE_CHECK(ok());
+    return *std::get_if<0>(&state_);
+  }
   T&& value() && { return std::move(CheckedValue()); }
 
   const Error& error() const {
