@@ -1,0 +1,154 @@
+// List: a persistent list. Copying it costs one increment, editing a copy leaves the original as it
+// is, and both go on sharing what they have in common.
+//
+//   zeze::List<std::string> names = {"ann", "bob"};
+//   zeze::List<std::string> before = names;               // O(1)
+//   names.PushBack("eve");
+//   names.Update(0, [](std::string& name) { name += "!"; });
+//   for (const std::string& name : names) names.PushBack(name);   // Walks the three old elements.
+//   before.size();                                        // Still 2.
+//
+// One pointer, null when empty. Access, edit, insertion and removal at any place cost O(log n): a
+// tree of small nodes, of which an edit copies those on the path that other lists share and writes
+// the rest in place.
+//
+// Elements are never handed out for writing; edit them through Set and Update. References and
+// pointers to elements are good until the list is next edited, assigned or destroyed; iterators
+// keep the contents they started with alive.
+//
+// Thread-safety: as a plain value. Two lists that share contents may be used in two threads without
+// any lock; one list variable may not be written while another thread uses it.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
+#include <utility>
+
+#include "zeze/base/check.h"
+#include "zeze/bean/internal/sequence.h"
+#include "zeze/bean/internal/slot.h"
+#include "zeze/bean/internal/stable_iterator.h"
+
+namespace zeze {
+
+template <typename T>
+class List {
+  using Traits = internal::SequenceTraits<T>;
+  using Slot = internal::Slot<T>;
+
+ public:
+  using value_type = T;
+  using const_iterator = internal::StableIterator<T, Traits>;
+  using iterator = const_iterator;
+
+  List() noexcept = default;
+  List(std::initializer_list<T> values) : List(values.begin(), values.end()) {}
+  template <std::input_iterator Iterator>
+  List(Iterator first, Iterator last) {
+    for (; first != last; ++first) PushBack(*first);
+  }
+  List(const List& other) noexcept : root_(other.root_) { Traits::Share(root_); }
+  List(List&& other) noexcept : root_(std::exchange(other.root_, nullptr)) {}
+  List& operator=(const List& other) noexcept {
+    List copy(other);
+    std::swap(root_, copy.root_);
+    return *this;
+  }
+  List& operator=(List&& other) noexcept {
+    List taken(std::move(other));
+    std::swap(root_, taken.root_);
+    return *this;
+  }
+  ~List() { Traits::Release(root_); }
+
+  std::size_t size() const { return root_ == nullptr ? 0 : root_->size; }
+  bool empty() const { return root_ == nullptr; }
+
+  // The index must be below size().
+  const T& operator[](std::size_t index) const {
+    ZEZE_CHECK(index < size());
+    return Slot::Read(internal::SequenceAt(root_, index, kBytes()));
+  }
+  const T& Get(std::size_t index) const { return (*this)[index]; }
+  const T& front() const { return (*this)[0]; }
+  const T& back() const { return (*this)[size() - 1]; }
+
+  // Null when there is no such index.
+  const T* Find(std::size_t index) const { return index < size() ? &(*this)[index] : nullptr; }
+
+  const_iterator begin() const { return {root_, {root_, 0, size(), kBytes()}}; }
+  const_iterator end() const { return {}; }
+
+  bool Contains(const T& value) const { return std::find(begin(), end(), value) != end(); }
+
+  void PushBack(T value) { Insert(size(), std::move(value)); }
+  void PopBack() { Erase(size() - 1); }
+
+  // Replaces the element at an index below size().
+  void Set(std::size_t index, T value) {
+    ZEZE_CHECK(index < size());
+    Slot::Write(internal::SequenceMutable(root_, index, Traits::Ops())) = std::move(value);
+  }
+
+  // Inserts before the element at `index`, which is at most size().
+  void Insert(std::size_t index, T value) {
+    ZEZE_CHECK(index <= size());
+    Slot::Construct(internal::SequenceInsert(root_, index, Traits::Ops()), std::move(value));
+  }
+
+  void Erase(std::size_t index) {
+    ZEZE_CHECK(index < size());
+    internal::SequenceErase(root_, index, Traits::Ops());
+  }
+
+  // Calls edit(T&) for one element; false when there is no such index. The callback may read this
+  // list but must neither edit nor copy it.
+  template <typename Edit>
+  bool Update(std::size_t index, Edit&& edit) {
+    if (index >= size()) return false;
+    T& value = Slot::Write(internal::SequenceMutable(root_, index, Traits::Ops()));
+    const internal::RootRef<Traits> guard(root_);  // An edit inside the callback cannot free value.
+    std::forward<Edit>(edit)(value);
+    const bool edited_inside_its_own_update = guard.get() != root_;
+    ZEZE_CHECK(!edited_inside_its_own_update);
+    return true;
+  }
+
+  void Clear() { Traits::Release(std::exchange(root_, nullptr)); }
+
+  // Whether both share the same contents in memory: then they are equal, at no cost.
+  bool IsSameAs(const List& other) const { return root_ == other.root_; }
+
+  friend bool operator==(const List& a, const List& b) {
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size() && a.root_ != b.root_;) {
+      const internal::SequenceRun x = internal::SequenceRunAt(a.root_, i, kBytes());
+      const internal::SequenceRun y = internal::SequenceRunAt(b.root_, i, kBytes());
+      const std::size_t count = std::min(x.count, y.count);
+      if (x.slots != y.slots && !EqualRuns(x.slots, y.slots, count)) return false;
+      i += count;
+    }
+    return true;
+  }
+
+ private:
+  friend struct ContainerAccess;
+
+  static constexpr std::size_t kBytes() { return sizeof(typename Slot::Stored); }
+
+  static bool EqualRuns(const std::byte* a, const std::byte* b, std::size_t count) {
+    for (std::size_t i = 0; i < count * kBytes(); i += kBytes()) {
+      const T& x = Slot::Read(a + i);
+      const T& y = Slot::Read(b + i);
+      if (&x != &y && !(x == y)) return false;
+    }
+    return true;
+  }
+
+  internal::SequenceNode* root_ = nullptr;
+};
+
+}  // namespace zeze
