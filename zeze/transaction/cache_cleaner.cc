@@ -1,0 +1,237 @@
+// The engine's background work: periodic checkpoints, eviction, and the watch over procedures that
+// do not end.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/log.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/record.h"
+#include "zeze/transaction/table_base.h"
+
+namespace zeze {
+
+using internal::Context;
+using internal::ContextLease;
+using internal::Record;
+using internal::RecordMap;
+using internal::ValueHeader;
+using internal::Word;
+
+namespace {
+
+constexpr auto kDrainPeriod = std::chrono::milliseconds(10);
+constexpr auto kCleanPeriod = std::chrono::milliseconds(100);
+constexpr auto kRoomWaitMax = std::chrono::seconds(30);
+constexpr std::size_t kScanSlots = 1024;
+
+// A miss waits while the cache is more than this above its capacity.
+constexpr std::size_t HighWater(std::size_t capacity) {
+  return capacity + std::max<std::size_t>(capacity / 20, 4);
+}
+
+}  // namespace
+
+void Engine::WantFlush() {
+  const MutexLock lock(mutex_);
+  if (flush_wanted_) return;
+  flush_wanted_ = true;
+  wake_.NotifyAll();
+}
+
+void Engine::CheckpointLoop() {
+  const bool periodic = options_.checkpoint_period.count() > 0;
+  const bool drains = checkpoint_->groups();
+  auto due = options_.clock->Now() + options_.checkpoint_period;
+  while (true) {
+    bool flush = false;
+    {
+      const MutexLock lock(mutex_);
+      const auto now = options_.clock->Now();
+      auto until = periodic ? due : now + std::chrono::hours(1);
+      if (drains) until = std::min(until, now + kDrainPeriod);
+      while (!stop_threads_ && !flush_wanted_ && options_.clock->WaitUntil(wake_, mutex_, until)) {
+      }
+      if (stop_threads_) return;
+      flush = std::exchange(flush_wanted_, false);
+    }
+    const auto now = options_.clock->Now();
+    if (periodic && now >= due) {
+      flush = true;
+      due = now + options_.checkpoint_period;
+    }
+    if (!flush) {
+      checkpoint_->Drain();
+    } else if (!checkpoint_->FlushAll().ok()) {
+      // Reported by the checkpoint. Not again at once, but well before the next period.
+      due = std::min(due, options_.clock->Now() + std::chrono::seconds(1));
+    }
+    {
+      const MutexLock lock(mutex_);
+      clean_wanted_ = true;  // What was saved can be evicted.
+      wake_.NotifyAll();
+    }
+  }
+}
+
+void Engine::CleanLoop() {
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      const auto until = options_.clock->Now() + kCleanPeriod;
+      while (!stop_threads_ && !clean_wanted_ && options_.clock->WaitUntil(wake_, mutex_, until)) {
+      }
+      if (stop_threads_) return;
+      clean_wanted_ = false;
+    }
+    {
+      const ContextLease context(contexts_);
+      CleanCaches(*context);
+      FreeLimbo(*context);
+    }
+    WatchProcedures();
+  }
+}
+
+Result<void> Engine::AwaitCacheRoom(TableBase& table) {
+  const std::size_t capacity = table.options_.cache_capacity;
+  if (capacity == 0 || table.memory() || table.records_.size() < capacity) return {};
+  const MutexLock lock(mutex_);
+  if (!clean_wanted_) {
+    clean_wanted_ = true;
+    wake_.NotifyAll();
+  }
+  const auto deadline = options_.clock->Now() + kRoomWaitMax;
+  while (table.records_.size() >= HighWater(capacity) && !stop_threads_) {
+    if (options_.clock->WaitUntil(room_, mutex_, deadline)) continue;
+    return Error(ErrorCode::kOverloaded,
+                 fmt::format("the cache of table {} is full ({} records) and nothing can be "
+                             "evicted: is the storage taking checkpoints?",
+                             table.name(), table.records_.size()));
+  }
+  return {};
+}
+
+void Engine::CleanCaches(Context& context) {
+  for (TableBase* table : tables_) {
+    const std::size_t capacity = table->options_.cache_capacity;
+    if (capacity == 0 || table->memory()) continue;
+    if (table->records_.size() <= capacity) continue;
+    CleanTable(context, *table);
+    const MutexLock lock(mutex_);
+    room_.NotifyAll();
+    if (table->records_.size() > capacity && !flush_wanted_) {
+      flush_wanted_ = true;  // The rest is unsaved.
+      wake_.NotifyAll();
+    }
+  }
+}
+
+// The hand passes over the records in slot order; what was used since it passed last stays once
+// more. Two rounds at most, so that a cache full of unsaved records does not spin.
+std::size_t Engine::CleanTable(Context& context, TableBase& table) {
+  const std::size_t capacity = table.options_.cache_capacity;
+  const std::size_t target = capacity - capacity / 50;
+  std::vector<Record*> records;
+  std::size_t evicted = 0;
+  for (std::size_t shards = 0; shards < 2 * RecordMap::kShardCount;) {
+    if (table.records_.size() <= target) break;
+    records.clear();
+    context.participant.Enter();
+    table.hand_slot_ = table.records_.Scan(context.participant, table.hand_shard_, table.hand_slot_,
+                                           kScanSlots, records);
+    for (Record* record : records) {
+      if (record->accessed.exchange(0, std::memory_order_relaxed) != 0) continue;
+      if (TryEvict(context, table, *record)) ++evicted;
+    }
+    context.participant.Leave();
+    if (table.hand_slot_ == 0) {
+      table.hand_shard_ = (table.hand_shard_ + 1) % RecordMap::kShardCount;
+      ++shards;
+    }
+  }
+  table.evictions_.fetch_add(evicted, std::memory_order_relaxed);
+  return evicted;
+}
+
+// Only what the storage has and no repeated run wants (rule 3).
+bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
+  std::uint64_t word = 0;
+  if (record.intent.load(std::memory_order_acquire) != 0) return false;
+  if (!internal::TryLockRecord(record, word)) return false;
+  if (Word::Dead(word) || !Word::Loaded(word) || record.Dirty(word) || record.aside != 0) {
+    internal::UnlockRecord(record, word);
+    return false;
+  }
+  record.word.store(Word::Make(context.NextVersion(), Word::RightOf(word), true) | Word::kDead,
+                    std::memory_order_release);
+  if (options_.coherence != nullptr) {
+    std::string key;
+    GlobalKey(record, key);
+    options_.coherence->Release(key);
+  }
+  // Until here whoever looks for the key finds the dead record and waits.
+  table.records_.Remove(context.participant, table.HashOf(record), &record);
+  if (ValueHeader* value = record.value.load(std::memory_order_relaxed)) {
+    context.participant.Retire(value, value->birth_era, table.values_.dispose);
+  }
+  if (checkpoint_->groups()) {
+    limbo_.emplace_back(checkpoint_->epoch(), &record);
+  } else {
+    context.participant.Retire(&record, record.birth_era, table.record_disposer());
+  }
+  return true;
+}
+
+// A log may name a record that was read unsaved, and that was saved and evicted since. It is freed
+// when all logs of its time have been read.
+void Engine::FreeLimbo(Context& context) {
+  const std::uint64_t drained = checkpoint_->drained_epoch();
+  std::size_t kept = 0;
+  for (const auto& [epoch, record] : limbo_) {
+    if (epoch > drained) {
+      limbo_[kept++] = {epoch, record};
+      continue;
+    }
+    context.participant.Retire(record, record->birth_era,
+                               tables_[record->table_index]->record_disposer());
+  }
+  limbo_.resize(kept);
+}
+
+// Samples what runs instead of stamping every call with the time.
+void Engine::WatchProcedures() {
+  const auto now = options_.clock->Now();
+  std::vector<std::pair<std::string, std::chrono::nanoseconds>> late;
+  contexts_->ForEach([&](Context& context) {
+    const char* name = context.procedure.load(std::memory_order_acquire);
+    const std::uint64_t serial = context.call_serial.load(std::memory_order_relaxed);
+    auto at = std::find_if(watched_.begin(), watched_.end(),
+                           [&context](const auto& entry) { return entry.first == &context; });
+    if (at == watched_.end()) at = watched_.insert(at, {&context, Watched{}});
+    Watched& watched = at->second;
+    if (name == nullptr || watched.serial != serial) {
+      watched = {.serial = serial, .since = now, .reported = now};
+      return;
+    }
+    if (now - watched.reported < options_.long_procedure) return;
+    watched.reported = now;
+    late.emplace_back(name, now - watched.since);
+  });
+  for (const auto& [name, running] : late) {
+    ZEZE_LOG_WARNING("procedure {} has been running for {} s", name,
+                     std::chrono::duration_cast<std::chrono::seconds>(running).count());
+    if (options_.on_long_procedure) options_.on_long_procedure(name, running);
+  }
+}
+
+}  // namespace zeze

@@ -1,0 +1,414 @@
+#include "zeze/transaction/checkpoint.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/check.h"
+#include "zeze/base/log.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/record.h"
+#include "zeze/transaction/table_base.h"
+
+namespace zeze {
+
+using internal::Context;
+using internal::DurabilityTicket;
+using internal::Record;
+using internal::ValueHeader;
+using internal::Word;
+
+Checkpoint::Checkpoint(Engine& engine, Options options)
+    : engine_(engine), options_(std::move(options)), last_success_(options_.clock->Now()) {
+  nodes_.emplace_back();
+}
+
+Checkpoint::~Checkpoint() {
+  // Tickets that nobody will complete any more.
+  auto drop = [](DurabilityTicket* ticket) {
+    while (ticket != nullptr) {
+      DurabilityTicket* next = ticket->next;
+      if (ticket->owned) delete ticket;
+      ticket = next;
+    }
+  };
+  drop(loose_tickets_);
+  for (const Node& node : nodes_) drop(node.tickets);
+}
+
+void Checkpoint::Step(CheckpointStep step) const {
+  if (options_.on_step) options_.on_step(step);
+}
+
+Result<void> Checkpoint::FlushAll() {
+  const MutexLock lock(mutex_);
+  while (running_) changed_.Wait(mutex_);
+  if (abandoned_) return Error(ErrorCode::kShuttingDown, "nothing is saved any more");
+  return RunExclusive(Scope::kEverything);
+}
+
+void Checkpoint::Drain() {
+  const MutexLock lock(mutex_);
+  if (running_ || abandoned_) return;
+  static_cast<void>(RunExclusive(Scope::kNothing).ok());
+}
+
+bool Checkpoint::Await(DurabilityTicket& ticket) {
+  const MutexLock lock(mutex_);
+  while (!ticket.done.load(std::memory_order_acquire)) {
+    if (abandoned_) return false;
+    if (running_) {
+      changed_.Wait(mutex_);
+    } else if (const Result<void> result = RunExclusive(Scope::kUrgent); !result.ok()) {
+      options_.clock->WaitUntil(changed_, mutex_, options_.clock->Now() + options_.retry_delay);
+    }
+  }
+  return true;
+}
+
+void Checkpoint::Abandon() {
+  const MutexLock lock(mutex_);
+  abandoned_ = true;
+  overloaded_ = false;
+  changed_.NotifyAll();
+}
+
+Result<void> Checkpoint::RunExclusive(Scope scope) {
+  running_ = true;
+  mutex_.Unlock();
+  const auto begin = options_.clock->Now();
+  Result<Done> result = Run(scope);
+  const auto end = options_.clock->Now();
+  mutex_.Lock();
+
+  DurabilityTicket* finished = nullptr;
+  if (!result.ok()) {
+    ++statistics_.failed_flushes;
+    ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(5),
+                         "checkpoint failed, nothing is lost, it will be tried again: {}",
+                         result.error().message());
+  } else if (scope != Scope::kNothing) {
+    const Done& done = result.value();
+    ++statistics_.flushes;
+    statistics_.records_flushed += done.records;
+    statistics_.bytes_flushed += done.bytes;
+    statistics_.last_duration = end - begin;
+    if (scope == Scope::kEverything) last_success_ = begin;
+    finished = done.tickets;
+  }
+  // Waiters own their tickets from the moment they are done: take out what is needed before.
+  std::vector<Task> then;
+  while (finished != nullptr) {
+    DurabilityTicket* ticket = std::exchange(finished, finished->next);
+    then.push_back(std::move(ticket->then));
+    const bool owned = ticket->owned;
+    ticket->done.store(true, std::memory_order_release);
+    if (owned) delete ticket;
+  }
+  running_ = false;
+  changed_.NotifyAll();
+  if (!then.empty()) {
+    mutex_.Unlock();
+    for (Task& task : then) {
+      if (task) task();
+    }
+    mutex_.Lock();
+  }
+  if (!result.ok()) return result.error();
+  return {};
+}
+
+Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
+  const std::uint64_t cut = AdvanceEpoch();
+  Step(CheckpointStep::kEpochAdvanced);
+  DrainLogs(cut);
+  Step(CheckpointStep::kLogsDrained);
+  if (scope == Scope::kNothing) return Done{};
+
+  ChooseMembers(scope);
+  Gather(cut);
+  Step(CheckpointStep::kEncoded);
+  if (Result<void> written = Write(); !written.ok()) return written.error();
+  MarkClean(cut);
+  Step(CheckpointStep::kMarkedClean);
+  Done done{.records = items_.size(), .bytes = arena_.size(), .tickets = ForgetMembers()};
+  return done;
+}
+
+// After this every commit of an epoch up to the returned one is complete: installed and logged
+// (rule 24). Commits are short and never wait, so neither does this for long.
+std::uint64_t Checkpoint::AdvanceEpoch() {
+  const std::uint64_t cut = epoch_.load(std::memory_order_relaxed);
+  epoch_.store(cut + 1, std::memory_order_seq_cst);
+  engine_.contexts()->ForEach([cut](Context& context) {
+    internal::Backoff backoff;
+    while (true) {
+      const std::uint64_t at = context.epoch.load(std::memory_order_seq_cst);
+      if (at == 0 || at > cut) return;
+      backoff.Wait();
+    }
+  });
+  return cut;
+}
+
+void Checkpoint::DrainLogs(std::uint64_t epoch) {
+  engine_.contexts()->ForEach([this, epoch](Context& context) {
+    internal::CommitLog& log = context.logs[epoch & 1];
+    DrainLog(log);
+    log.clear();
+  });
+  drained_epoch_.store(epoch, std::memory_order_release);
+}
+
+void Checkpoint::DrainLog(internal::CommitLog& log) {
+  for (std::size_t i = 0; i < log.size();) {
+    const std::size_t count = log[i] >> 1;
+    const bool has_ticket = (log[i] & 1) != 0;
+    ++i;
+    auto* ticket = has_ticket ? reinterpret_cast<DurabilityTicket*>(log[i++]) : nullptr;
+    std::uint32_t root = 0;
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::uint32_t node = NodeOf(reinterpret_cast<Record*>(log[i++]));
+      if (node == 0) continue;
+      if (options_.groups) root = root == 0 ? Find(node) : Union(root, Find(node));
+    }
+    if (ticket != nullptr) Attach(root, ticket);
+  }
+}
+
+// A record that is clean by now is in the storage with all it depended on: no tie any more.
+std::uint32_t Checkpoint::NodeOf(Record* record) {
+  if (record->node != 0) return record->node;
+  if (!record->Dirty(record->word.load(std::memory_order_acquire))) return 0;
+  std::uint32_t node = 0;
+  if (free_nodes_.empty()) {
+    node = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.emplace_back();
+  } else {
+    node = free_nodes_.back();
+    free_nodes_.pop_back();
+  }
+  nodes_[node] = {.parent = node,
+                  .next = node,
+                  .size = 1,
+                  .urgent = false,
+                  .record = record,
+                  .tickets = nullptr};
+  record->node = node;
+  return node;
+}
+
+std::uint32_t Checkpoint::Find(std::uint32_t node) {
+  while (nodes_[node].parent != node) {
+    nodes_[node].parent = nodes_[nodes_[node].parent].parent;
+    node = nodes_[node].parent;
+  }
+  return node;
+}
+
+std::uint32_t Checkpoint::Union(std::uint32_t a, std::uint32_t b) {
+  if (a == b) return a;
+  if (nodes_[a].size < nodes_[b].size) std::swap(a, b);
+  Node& root = nodes_[a];
+  Node& other = nodes_[b];
+  other.parent = a;
+  root.size += other.size;
+  root.urgent = root.urgent || other.urgent;
+  std::swap(root.next, other.next);  // Two rings become one.
+  if (other.tickets != nullptr) {
+    DurabilityTicket* last = other.tickets;
+    while (last->next != nullptr) last = last->next;
+    last->next = root.tickets;
+    root.tickets = std::exchange(other.tickets, nullptr);
+  }
+  return a;
+}
+
+void Checkpoint::Attach(std::uint32_t root, DurabilityTicket* ticket) {
+  if (root == 0) {
+    ticket->next = std::exchange(loose_tickets_, ticket);
+    return;
+  }
+  nodes_[root].urgent = nodes_[root].urgent || ticket->urgent;
+  ticket->next = std::exchange(nodes_[root].tickets, ticket);
+}
+
+void Checkpoint::ChooseMembers(Scope scope) {
+  members_.clear();
+  for (std::uint32_t i = 1; i < nodes_.size(); ++i) {
+    if (nodes_[i].record == nullptr) continue;
+    if (scope == Scope::kEverything) {
+      members_.push_back(i);
+    } else if (nodes_[i].parent == i && nodes_[i].urgent) {
+      std::uint32_t member = i;
+      do {
+        members_.push_back(member);
+        member = nodes_[member].next;
+      } while (member != i);
+    }
+  }
+}
+
+void Checkpoint::Gather(std::uint64_t cut) {
+  items_.clear();
+  arena_.Clear();
+  for (const std::uint32_t member : members_) GatherRecord(nodes_[member].record, cut);
+  SortWrites();
+}
+
+// Takes the value the record had at the cut. It stays alive until MarkClean: the record is dirty,
+// so a commit that replaces the value keeps it aside.
+void Checkpoint::GatherRecord(Record* record, std::uint64_t cut) {
+  TableBase& table = engine_.table(record->table_index);
+  const std::uint64_t word = internal::LockRecord(*record);
+  const bool replaced = record->write_epoch > cut;
+  const bool nothing = replaced && record->aside == 0;  // Clean at the cut, written after it.
+  const ValueHeader* value =
+      replaced ? reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})
+               : record->value.load(std::memory_order_relaxed);
+  internal::UnlockRecord(*record, word);
+  if (nothing) return;
+
+  Item item{.record = record,
+            .table = &table,
+            .key_begin = arena_.size(),
+            .key_size = 0,
+            .value_size = 0,
+            .remove = value == nullptr,
+            .stored = table.storage_ != nullptr};
+  if (item.stored) {
+    table.EncodeRecordKey(*record, arena_);
+    item.key_size = arena_.size() - item.key_begin;
+    if (value != nullptr) table.EncodeValue(*value, arena_);
+    item.value_size = arena_.size() - item.key_begin - item.key_size;
+  }
+  items_.push_back(item);
+}
+
+// Sorted writes go into RocksDB's memtable a third faster than random ones, and the storage
+// interface asks for them.
+void Checkpoint::SortWrites() {
+  const std::string_view arena = arena_.view();
+  order_.clear();
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    if (!item.stored) continue;
+    unsigned char bytes[8] = {};
+    std::memcpy(bytes, arena.data() + item.key_begin, std::min<std::size_t>(8, item.key_size));
+    std::uint64_t prefix = 0;
+    for (const unsigned char byte : bytes) prefix = (prefix << 8) | byte;
+    order_.push_back({prefix, static_cast<std::uint32_t>(i), item.record->table_index});
+  }
+  const auto key = [&](const Order& o) {
+    return arena.substr(items_[o.item].key_begin, items_[o.item].key_size);
+  };
+  std::sort(order_.begin(), order_.end(), [&](const Order& a, const Order& b) {
+    if (a.table != b.table) return a.table < b.table;
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    return key(a) < key(b);
+  });
+  writes_.clear();
+  for (const Order& o : order_) {
+    const Item& item = items_[o.item];
+    writes_.push_back({.table = item.table->storage_,
+                       .key = key(o),
+                       .value = arena.substr(item.key_begin + item.key_size, item.value_size),
+                       .remove = item.remove});
+  }
+}
+
+Result<void> Checkpoint::Write() {
+  Step(CheckpointStep::kBeforeFlush);
+  while (!writes_.empty()) {
+    Result<void> flushed = options_.storage->Flush(writes_, options_.sync);
+    if (flushed.ok()) break;
+    if (flushed.error().code() == ErrorCode::kCorrupt) {
+      ZEZE_LOG_CRITICAL("the database is damaged, nothing can be saved any more: {}",
+                        flushed.error().message());
+    }
+    if (flushed.error().code() != ErrorCode::kUnknownOutcome || abandoned_) {
+      return flushed.error();
+    }
+    // Written or not: exactly the same again, before anything else (rule 32).
+    options_.clock->SleepFor(options_.retry_delay);
+  }
+  Step(CheckpointStep::kAfterFlush);
+  return {};
+}
+
+// Only after the storage has it for certain (rule 30).
+void Checkpoint::MarkClean(std::uint64_t cut) {
+  const internal::ContextLease context(engine_.contexts());
+  context->participant.Enter();
+  std::uint64_t cleaned = 0;
+  for (const Item& item : items_) {
+    Record& record = *item.record;
+    const std::uint64_t word = internal::LockRecord(record);
+    if (auto* aside = reinterpret_cast<ValueHeader*>(record.aside & ~std::uintptr_t{1})) {
+      context->participant.Retire(aside, aside->birth_era, item.table->values_.dispose);
+    }
+    record.aside = 0;
+    if (record.write_epoch <= cut) {
+      record.flushed_version.store(Word::Version(word), std::memory_order_release);
+      ++cleaned;
+      if (item.stored) {
+        item.table->ForgetUnsavedInsert(arena_.view().substr(item.key_begin, item.key_size));
+      }
+    }
+    internal::UnlockRecord(record, word);
+  }
+  context->participant.Leave();
+  if (!items_.empty()) bytes_per_record_ = arena_.size() / items_.size() + 1;
+  dirty_.fetch_sub(std::min(cleaned, dirty_.load()));
+  AddDirty(0);
+}
+
+DurabilityTicket* Checkpoint::ForgetMembers() {
+  DurabilityTicket* tickets = std::exchange(loose_tickets_, nullptr);
+  const auto take = [&tickets](DurabilityTicket* list) {
+    while (list != nullptr) {
+      DurabilityTicket* next = std::exchange(list->next, tickets);
+      tickets = std::exchange(list, next);
+    }
+  };
+  for (const std::uint32_t member : members_) {
+    Node& node = nodes_[member];
+    take(node.tickets);
+    node.record->node = 0;
+    node = {};
+    free_nodes_.push_back(member);
+  }
+  return tickets;
+}
+
+void Checkpoint::AddDirty(std::uint64_t count) {
+  const std::uint64_t dirty = dirty_.fetch_add(count) + count;
+  const std::uint64_t max = engine_.options().dirty_records_max;
+  const std::uint64_t bytes_max =
+      options_.storage != nullptr ? options_.storage->limits().flush_bytes_max / 2 : ~0ULL;
+  const bool full = dirty > max || dirty * bytes_per_record_ > bytes_max;
+  if (full != overloaded_.load(std::memory_order_relaxed) && !abandoned_) overloaded_ = full;
+  if (dirty > max / 2 && count != 0) engine_.WantFlush();
+}
+
+void Checkpoint::AwaitCapacity() {
+  engine_.WantFlush();
+  const MutexLock lock(mutex_);
+  while (overloaded_ && !abandoned_) changed_.Wait(mutex_);
+}
+
+CheckpointStatistics Checkpoint::statistics() const {
+  const MutexLock lock(mutex_);
+  CheckpointStatistics statistics = statistics_;
+  statistics.dirty_records = dirty_.load(std::memory_order_relaxed);
+  statistics.since_last_success = options_.clock->Now() - last_success_;
+  return statistics;
+}
+
+}  // namespace zeze

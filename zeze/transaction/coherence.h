@@ -1,0 +1,38 @@
+// Coherence: the port through which records get and lose their rights.
+//
+// The transaction layer does not know the network. It asks this interface for a right before it reads
+// or writes a record, and is asked through Engine::Reduce to give one back. A process that has the
+// database to itself uses no Coherence at all: every record then carries the Modify right.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "zeze/base/result.h"
+
+namespace zeze {
+
+// Ordered: a higher right includes the lower ones. Stored in record words; do not renumber.
+enum class Right : std::uint8_t { kInvalid = 0, kShare = 1, kModify = 2 };
+
+// Implementations are thread-safe. No call is made while a record lock is held.
+class Coherence {
+ public:
+  virtual ~Coherence() = default;
+
+  // Blocks until the right is granted or cannot be had. `key` is the global key: table id as four
+  // bytes little-endian, then the encoded key. An error fails the procedure; it is never taken as
+  // a grant.
+  virtual Result<Right> Acquire(std::string_view key, Right wanted) = 0;
+
+  // The record left the cache; the right is given back. Returns once no later Acquire of the key
+  // can overtake the release.
+  virtual void Release(std::string_view key) = 0;
+
+  // Asked between validation and installation of every commit, and before a read-only result is
+  // believed. False: nothing is installed, the procedure fails.
+  virtual bool LeaseValid() = 0;
+};
+
+}  // namespace zeze

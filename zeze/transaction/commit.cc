@@ -1,0 +1,318 @@
+// The end of a transaction: rules 8 to 15 of the commit protocol (docs/architecture.md).
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/executor.h"
+#include "zeze/base/result.h"
+#include "zeze/transaction/checkpoint.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/context.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/record.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table_base.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+using internal::Access;
+using internal::AccessState;
+using internal::DurabilityTicket;
+using internal::Outcome;
+using internal::Record;
+using internal::ValueHeader;
+using internal::Word;
+
+namespace {
+
+// Record::aside: the low bit says that there is one, the rest is its value, null for a tombstone.
+ValueHeader* AsideValue(std::uintptr_t aside) {
+  return reinterpret_cast<ValueHeader*>(aside & ~std::uintptr_t{1});
+}
+
+}  // namespace
+
+Outcome Transaction::Finish(std::int64_t code) {
+  if (failed_) return Outcome::kFailed;
+  if (aborted_) return Outcome::kConflict;
+  if (code != result_code::kSuccess) {
+    // A failure is believed only if what it was decided on is true (rule 14).
+    culprit_ = FirstInvalid(accesses_.size());
+    return culprit_ == nullptr ? Outcome::kRolledBack : Outcome::kConflict;
+  }
+  for (std::size_t i = 0; i < accesses_.size(); ++i) {
+    const Access& access = accesses_[i];
+    if (IsWrite(access)) writes_.push_back(static_cast<std::uint32_t>(i));
+  }
+  if (!writes_.empty()) return Commit();
+  return FinishReadOnly();
+}
+
+bool Transaction::LeaseExpired() {
+  if (engine_.options_.coherence == nullptr || engine_.options_.coherence->LeaseValid()) {
+    return false;
+  }
+  failed_ = true;
+  failure_code_ = result_code::kAbortException;
+  failure_ = "the lease of this server has expired";
+  return true;
+}
+
+Outcome Transaction::FinishReadOnly() {
+  if (level_ == TransactionLevel::kAllowDirtyWhenAllRead) return Outcome::kCommitted;
+  FindDirtyReads();
+  // An answer made of unsaved data of a durable table waits for it like its writer (rule 15).
+  const bool waits = has_durable_ || HasDurableActions();
+  const std::uint64_t epoch = waits ? PublishEpoch() : 0;
+  if (!engine_.options_.unsafe_skip_validation) culprit_ = FirstInvalid(accesses_.size());
+  Outcome outcome = Outcome::kCommitted;
+  if (culprit_ != nullptr) {
+    outcome = Outcome::kConflict;
+  } else if (LeaseExpired()) {
+    outcome = Outcome::kFailed;
+  } else if (waits) {
+    LogCommit(epoch);
+  }
+  if (waits) context_.epoch.store(0, std::memory_order_release);
+  return outcome;
+}
+
+// Reads of unsaved records tie the transaction to their writers: what it wrote must not be saved
+// before them (rule 13). Memory tables included: they carry dependencies too.
+void Transaction::FindDirtyReads() {
+  if (!engine_.checkpoint_->groups()) return;
+  for (const Access& access : accesses_) {
+    if (access.state != AccessState::kRead || !access.record->Dirty(access.word)) continue;
+    dirty_reads_.push_back(access.record);
+    if (engine_.table(access.record->table_index).durable_at_commit()) has_durable_ = true;
+  }
+}
+
+bool Transaction::HasDurableActions() const {
+  return std::any_of(actions_.begin(), actions_.end(),
+                     [](const Action& action) { return action.when == When::kDurable; });
+}
+
+// What may block or fail is done before anything is locked (rule 8).
+bool Transaction::PrepareWrites() {
+  for (const std::uint32_t i : writes_) {
+    Access& access = accesses_[i];
+    TableBase& table = engine_.table(access.record->table_index);
+    if (Word::RightOf(access.word) < Right::kModify) {
+      Result<void> loaded = engine_.Load(context_, *access.record, Right::kModify);
+      if (!loaded.ok()) {
+        failed_ = true;
+        failure_code_ = result_code::kAbortException;
+        failure_ = loaded.error().message();
+        return false;
+      }
+      const std::uint64_t word = access.record->word.load(std::memory_order_acquire);
+      if (Word::Version(word) != Word::Version(access.word) || Word::Locked(word)) {
+        culprit_ = access.record;
+        return false;
+      }
+      access.word = word;
+    }
+    if (access.state != AccessState::kEdited) continue;
+    if (table.values_.raise_version != nullptr) {
+      table.values_.raise_version(*access.working, access.committed);
+    }
+    if (!table.memory() && !table.ValueFits(*access.working)) {
+      failed_ = true;
+      failure_code_ = result_code::kException;
+      failure_ = table.TooLargeMessage(*access.record, *access.working);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Transaction::LockWrites() {
+  if (writes_.size() > 1) {
+    // Any order that all commits share will do; addresses cost nothing to compare.
+    std::sort(writes_.begin(), writes_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return accesses_[a].record < accesses_[b].record;
+    });
+  }
+  for (std::size_t n = 0; n < writes_.size(); ++n) {
+    const Access& access = accesses_[writes_[n]];
+    internal::Backoff backoff;
+    while (true) {
+      std::uint64_t word = access.record->word.load(std::memory_order_relaxed);
+      const bool changed = (word & ~Word::kLocked) != access.word;
+      if (Word::Dead(word) || (changed && !engine_.options_.unsafe_skip_validation)) {
+        culprit_ = access.record;
+        UnlockWrites(n);
+        return false;
+      }
+      if (!Word::Locked(word) && access.record->word.compare_exchange_strong(
+                                     word, word | Word::kLocked, std::memory_order_seq_cst)) {
+        break;
+      }
+      backoff.Wait();
+    }
+  }
+  return true;
+}
+
+void Transaction::UnlockWrites(std::size_t count) {
+  for (std::size_t n = 0; n < count; ++n) {
+    Record& record = *accesses_[writes_[n]].record;
+    internal::UnlockRecord(record, record.word.load(std::memory_order_relaxed));
+  }
+}
+
+// Announces the epoch before relying on it: a checkpoint that advanced it in between either sees the
+// announcement and waits, or is seen here (rule 10).
+std::uint64_t Transaction::PublishEpoch() {
+  std::uint64_t epoch = engine_.checkpoint_->epoch();
+  while (true) {
+    context_.epoch.store(epoch, std::memory_order_seq_cst);
+    const std::uint64_t now = engine_.checkpoint_->epoch();
+    if (now == epoch) return epoch;
+    epoch = now;
+  }
+}
+
+Record* Transaction::FirstInvalidAtCommit() const {
+  if (engine_.options_.unsafe_skip_validation) return nullptr;
+  for (const Access& access : accesses_) {
+    const std::uint64_t word = access.record->word.load(std::memory_order_seq_cst);
+    if (word == access.word) continue;
+    // Locked by this commit itself (what it writes was compared when it was locked), or by another:
+    // then give way, waiting with locks held could be mutual.
+    const bool own = access.state != AccessState::kRead && word == (access.word | Word::kLocked);
+    if (!own || !IsWrite(access)) return access.record;
+  }
+  return nullptr;
+}
+
+Outcome Transaction::Commit() {
+  if (!PrepareWrites()) return failed_ ? Outcome::kFailed : Outcome::kConflict;
+  if (!LockWrites()) return Outcome::kConflict;
+  const std::uint64_t epoch = PublishEpoch();
+  culprit_ = FirstInvalidAtCommit();
+  if (culprit_ != nullptr || LeaseExpired()) {
+    UnlockWrites(writes_.size());
+    context_.epoch.store(0, std::memory_order_release);
+    return culprit_ != nullptr ? Outcome::kConflict : Outcome::kFailed;
+  }
+  FindDirtyReads();
+  for (const std::uint32_t i : writes_) Install(accesses_[i], epoch);
+  LogCommit(epoch);
+  context_.epoch.store(0, std::memory_order_release);
+
+  for (const auto& [value, dispose] : garbage_) {
+    context_.participant.Retire(value, value->birth_era, dispose);
+  }
+  garbage_.clear();
+  if (context_.dirtied >= kDirtyBatch) {
+    engine_.checkpoint_->AddDirty(std::exchange(context_.dirtied, 0));
+  }
+  return Outcome::kCommitted;
+}
+
+// Makes one write visible and unlocks its record.
+void Transaction::Install(Access& access, std::uint64_t epoch) {
+  Record& record = *access.record;
+  TableBase& table = engine_.table(record.table_index);
+  const std::uint64_t old_word = record.word.load(std::memory_order_relaxed);
+  ValueHeader* old = record.value.load(std::memory_order_relaxed);
+  ValueHeader* next = nullptr;
+  if (access.state == AccessState::kEdited) {
+    next = std::exchange(access.working, nullptr);
+    next->birth_era = context_.participant.era();
+  }
+  if (table.durable_at_commit()) has_durable_ = true;
+  const bool dirty = record.Dirty(old_word);
+  if (next != nullptr && old == nullptr && !table.memory()) table.NoteUnsavedInsert(record);
+
+  record.value.store(next, std::memory_order_seq_cst);
+  if (dirty && record.write_epoch < epoch) {
+    // The flush of the last cut may still need the old value (rule 28). An older one kept aside is
+    // of a cut whose flush has ended: the epoch advances only between flushes.
+    if (ValueHeader* stale = AsideValue(record.aside)) {
+      garbage_.emplace_back(stale, table.values_.dispose);
+    }
+    record.aside = reinterpret_cast<std::uintptr_t>(old) | 1;
+  } else if (old != nullptr) {
+    garbage_.emplace_back(old, table.values_.dispose);
+  }
+  const std::uint64_t version = context_.NextVersion();
+  if (table.tracked_) {
+    if (record.write_epoch != epoch) fresh_.push_back(&record);
+    if (!dirty) ++context_.dirtied;
+  } else {
+    record.flushed_version.store(version, std::memory_order_relaxed);
+  }
+  record.write_epoch = epoch;
+  if (table.has_listeners_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(table.changes_mutex_);
+    table.changes_.push_back({&record, old, next});
+    changed_tables_.push_back(&table);
+  }
+  record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);
+}
+
+void Transaction::LogCommit(std::uint64_t epoch) {
+  const bool groups = engine_.checkpoint_->groups();
+  if (has_durable_ || HasDurableActions()) MakeTicket();
+  // In groups a transaction also ties records together that were in the log before; a lone record
+  // that is there already adds nothing.
+  const bool ties = groups && writes_.size() + dirty_reads_.size() > 1;
+  if (fresh_.empty() && !ties && ticket_ == nullptr && dirty_reads_.empty()) return;
+  internal::CommitLog& log = context_.logs[epoch & 1];
+  const std::size_t count = (groups ? writes_.size() : fresh_.size()) + dirty_reads_.size();
+  log.push_back(count * 2 + (ticket_ != nullptr ? 1 : 0));
+  if (ticket_ != nullptr) log.push_back(reinterpret_cast<std::uintptr_t>(ticket_));
+  if (groups) {
+    for (const std::uint32_t i : writes_) {
+      log.push_back(reinterpret_cast<std::uintptr_t>(accesses_[i].record));
+    }
+  } else {
+    for (Record* record : fresh_) log.push_back(reinterpret_cast<std::uintptr_t>(record));
+  }
+  for (Record* record : dirty_reads_) log.push_back(reinterpret_cast<std::uintptr_t>(record));
+}
+
+void Transaction::MakeTicket() {
+  std::vector<Task> then;
+  for (Action& action : actions_) {
+    if (action.when == When::kDurable) then.push_back(std::move(action.task));
+  }
+  ticket_ = new DurabilityTicket;
+  ticket_->urgent = has_durable_;
+  ticket_->owned = !has_durable_;  // Nobody waits for it: the checkpoint deletes it.
+  if (!then.empty()) {
+    ticket_->then = [tasks = std::move(then)]() mutable {
+      for (Task& task : tasks) task();
+    };
+  }
+}
+
+// In commit order for each table: whoever comes first delivers what is there, the others wait until
+// their own changes have been delivered.
+void Transaction::DeliverChanges() {
+  for (TableBase* table : changed_tables_) {
+    const std::lock_guard delivery(table->delivery_mutex_);
+    while (true) {
+      TableBase::Change change{};
+      {
+        const std::lock_guard lock(table->changes_mutex_);
+        if (table->changes_.empty()) break;
+        change = table->changes_.front();
+        table->changes_.pop_front();
+      }
+      table->Notify(change);
+    }
+  }
+  changed_tables_.clear();
+}
+
+}  // namespace zeze

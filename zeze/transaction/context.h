@@ -1,0 +1,121 @@
+// Context: what one running transaction needs and keeps for the next one: its place among the
+// readers, its commit slot, its log, its version numbers and its scratch memory.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "zeze/base/executor.h"
+#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/record.h"
+
+namespace zeze {
+class Transaction;
+class Engine;
+}  // namespace zeze
+
+namespace zeze::internal {
+
+// A promise that what a transaction wrote (or read of durable tables) is in the storage. Completed
+// by the flush of its group.
+struct DurabilityTicket {
+  std::atomic<bool> done = false;
+  bool urgent = false;  // Somebody waits: flush now rather than at the next period.
+  bool owned = false;   // Deleted by the checkpoint after `then` has run.
+  Task then;            // Runs on the flushing thread.
+  DurabilityTicket* next = nullptr;
+};
+
+// The accesses of committed transactions in commit order, flat: count * 2 + (1 if a ticket follows),
+// [ticket], records. One log for each parity of the epoch: while the checkpoint drains the log of
+// the last epoch, commits of the current one append to the other.
+using CommitLog = std::vector<std::uintptr_t>;
+
+struct ContextStatistics {
+  std::atomic<std::uint64_t> commits = 0;
+  std::atomic<std::uint64_t> read_only = 0;
+  std::atomic<std::uint64_t> rollbacks = 0;
+  std::atomic<std::uint64_t> conflicts = 0;
+  std::atomic<std::uint64_t> accesses = 0;
+  std::atomic<std::uint64_t> loads = 0;
+
+  // Only the owner of the context counts, so no read-modify-write is needed.
+  static void Count(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) {
+    counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
+
+struct alignas(64) Context {
+  Context(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions);
+  ~Context();
+
+  // Versions are drawn in blocks: unique in the process without a shared line per commit.
+  std::uint64_t NextVersion() {
+    if (next_version == end_version) [[unlikely]] {
+      next_version = version_source.fetch_add(kVersionBlock, std::memory_order_relaxed);
+      end_version = next_version + kVersionBlock;
+    }
+    return next_version++;
+  }
+
+  static constexpr std::uint64_t kVersionBlock = 1 << 16;
+
+  // The epoch of the commit under way, 0 outside. Published before validation (rule 10).
+  alignas(64) std::atomic<std::uint64_t> epoch = 0;
+  // For the watchdog: what runs, and a number that changes with every call.
+  std::atomic<const char*> procedure = nullptr;
+  std::atomic<std::uint64_t> call_serial = 0;
+  ContextStatistics statistics;
+
+  alignas(64) Participant participant;
+  std::atomic<std::uint64_t>& version_source;
+  std::uint64_t next_version = 0;
+  std::uint64_t end_version = 0;
+  CommitLog logs[2];
+  std::uint64_t dirtied = 0;
+  std::unique_ptr<Transaction> transaction;
+};
+
+// All contexts of an engine. A thread keeps the one it used last; a thread that ends gives it back.
+class ContextPool : public std::enable_shared_from_this<ContextPool> {
+ public:
+  ContextPool(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions);
+  ~ContextPool();
+
+  Context* Take();
+  void Give(Context* context);
+
+  // Every context ever made, taken or not. They are never removed before the pool ends.
+  void ForEach(const std::function<void(Context&)>& visit);
+
+ private:
+  Reclaimer& reclaimer_;
+  std::atomic<std::uint64_t>& versions_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Context>> all_;
+  std::vector<Context*> free_;
+};
+
+// Borrows a context of the pool for the calling thread.
+class ContextLease {
+ public:
+  explicit ContextLease(const std::shared_ptr<ContextPool>& pool);
+  ~ContextLease();
+  ContextLease(const ContextLease&) = delete;
+  ContextLease& operator=(const ContextLease&) = delete;
+
+  Context& operator*() const { return *context_; }
+  Context* operator->() const { return context_; }
+
+ private:
+  ContextPool* pool_;
+  Context* context_;
+  bool cached_;
+};
+
+}  // namespace zeze::internal

@@ -1,0 +1,430 @@
+#include "zeze/transaction/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/log.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/transaction/record.h"
+
+namespace zeze {
+
+using internal::Context;
+using internal::ContextLease;
+using internal::ContextStatistics;
+using internal::DurabilityTicket;
+using internal::Outcome;
+using internal::Record;
+using internal::ValueHeader;
+using internal::Word;
+
+Engine::Engine(EngineOptions options)
+    : options_(std::move(options)),
+      contexts_(std::make_shared<internal::ContextPool>(reclaimer_, versions_)) {}
+
+Engine::~Engine() {
+  if (state_ == State::kRunning || state_ == State::kStopping) {
+    if (const Result<void> stopped = Stop(); !stopped.ok()) {
+      ZEZE_LOG_ERROR("stopped without saving: {}", stopped.error().message());
+    }
+  }
+  StopThreads();
+  DisposeTables();
+}
+
+Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
+  ZEZE_CHECK(state_ == State::kNew);
+  ZEZE_CHECK(!table.attached());
+  table.options_ = std::move(options);
+  table.name_ = std::string(table.descriptor_.name) + table.options_.suffix;
+  for (const TableBase* other : tables_) {
+    if (other->id_ != table.id_ && other->name_ != table.name_) continue;
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("table {} (id {}) has the {} of table {}: rename one of them or give "
+                    "it an id of its own",
+                    table.name_, table.id_, other->id_ == table.id_ ? "id" : "name", other->name_));
+  }
+  ZEZE_CHECK(tables_.size() < 65535);
+  table.index_ = static_cast<std::uint16_t>(tables_.size());
+  tables_.push_back(&table);
+  return {};
+}
+
+Result<void> Engine::Start() {
+  ZEZE_CHECK(state_ == State::kNew);
+  for (TableBase* table : tables_) {
+    if (table->memory() || options_.storage == nullptr) continue;
+    Result<StorageTable*> opened = options_.storage->OpenTable(table->name_);
+    if (!opened.ok()) return opened.error();
+    table->storage_ = opened.value();
+  }
+  const bool groups = options_.storage != nullptr &&
+                      (options_.coherence != nullptr ||
+                       std::any_of(tables_.begin(), tables_.end(), [](const TableBase* table) {
+                         return table->durable_at_commit();
+                       }));
+  checkpoint_ = std::make_unique<Checkpoint>(
+      *this, Checkpoint::Options{.storage = options_.storage,
+                                 .clock = options_.clock,
+                                 .groups = groups,
+                                 .sync = options_.sync,
+                                 .retry_delay = std::chrono::milliseconds(100),
+                                 .on_step = options_.on_checkpoint_step});
+  for (TableBase* table : tables_) {
+    table->engine_ = this;
+    table->tracked_ = table->storage_ != nullptr || groups;
+    if (options_.storage != nullptr && !table->memory()) {
+      table->value_bytes_max_ = options_.storage->limits().value_bytes_max;
+    }
+  }
+  state_ = State::kRunning;
+  checkpoint_thread_ = std::thread([this] { CheckpointLoop(); });
+  clean_thread_ = std::thread([this] { CleanLoop(); });
+  return {};
+}
+
+Result<void> Engine::Stop() {
+  State running = State::kRunning;
+  if (!state_.compare_exchange_strong(running, State::kStopping) && running != State::kStopping) {
+    return {};
+  }
+  AwaitIdle();
+  if (Result<void> saved = checkpoint_->FlushAll(); !saved.ok()) return saved.error();
+  StopThreads();
+  state_ = State::kStopped;
+  return {};
+}
+
+void Engine::Abandon() {
+  state_ = State::kStopped;
+  if (checkpoint_ != nullptr) checkpoint_->Abandon();
+  StopThreads();
+}
+
+void Engine::StopThreads() {
+  {
+    const MutexLock lock(mutex_);
+    stop_threads_ = true;
+    wake_.NotifyAll();
+    room_.NotifyAll();
+  }
+  if (checkpoint_thread_.joinable()) checkpoint_thread_.join();
+  if (clean_thread_.joinable()) clean_thread_.join();
+}
+
+void Engine::AwaitIdle() {
+  auto report_at = options_.clock->Now() + std::chrono::seconds(10);
+  while (!reclaimer_.Idle()) {
+    std::this_thread::yield();
+    if (options_.clock->Now() < report_at) continue;
+    ZEZE_LOG_WARNING("stop waits for procedures that are still running: {}", RunningProcedures());
+    report_at += std::chrono::seconds(10);
+  }
+}
+
+std::string Engine::RunningProcedures() {
+  std::string names;
+  contexts_->ForEach([&names](Context& context) {
+    const char* name = context.procedure.load(std::memory_order_acquire);
+    if (name == nullptr) return;
+    if (!names.empty()) names += ", ";
+    names += name;
+  });
+  return names;
+}
+
+void Engine::DisposeTables() {
+  const ContextLease context(contexts_);
+  internal::Participant& by = context->participant;
+  by.Enter();
+  std::vector<Record*> records;
+  for (TableBase* table : tables_) {
+    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+      records.clear();
+      table->records_.Scan(by, shard, 0, ~std::size_t{0} / 2, records);
+      for (Record* record : records) {
+        if (auto* value = record->value.load()) table->values_.dispose(by, value);
+        if (auto* aside = reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})) {
+          table->values_.dispose(by, aside);
+        }
+        table->record_disposer()(by, record);
+      }
+    }
+    table->records_.Clear();
+    table->engine_ = nullptr;
+    table->storage_ = nullptr;
+  }
+  for (const auto& [epoch, record] : limbo_) {
+    tables_[record->table_index]->record_disposer()(by, record);
+  }
+  by.Leave();
+}
+
+// --- procedures -------------------------------------------------------------------------------
+
+std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level) {
+  if (checkpoint_ != nullptr && checkpoint_->overloaded()) [[unlikely]] {
+    checkpoint_->AwaitCapacity();
+  }
+  const ContextLease context(contexts_);
+  // Enter before the state is looked at: Stop sets it and then waits for everybody inside.
+  context->participant.Enter();
+  if (state_.load(std::memory_order_seq_cst) != State::kRunning) {
+    context->participant.Leave();
+    return result_code::kClosed;
+  }
+  if (context->transaction == nullptr) {
+    context->transaction = std::make_unique<Transaction>(*this, *context);
+  }
+  ContextStatistics::Count(context->call_serial);
+  context->procedure.store(name.c_str(), std::memory_order_release);
+  const std::int64_t code = RunAttempts(*context, name, body, level);
+  context->procedure.store(nullptr, std::memory_order_release);
+  context->participant.Leave();
+  return code;
+}
+
+std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, ProcedureBody body,
+                                 TransactionLevel level) {
+  Transaction& tx = *context.transaction;
+  for (int attempt = 1;; ++attempt) {
+    tx.Begin(name, level, attempt);
+    const std::int64_t code = tx.RunBody(name, body);
+    const Outcome outcome = tx.Finish(code);
+    ContextStatistics::Count(context.statistics.accesses, tx.accesses_.size());
+    if (outcome == Outcome::kConflict) [[unlikely]] {
+      ContextStatistics::Count(context.statistics.conflicts);
+      if (attempt >= options_.attempts_max) {
+        LogTooManyTries(tx, attempt);
+        tx.ReleaseIntents();
+        tx.Reset();
+        return result_code::kTooManyTry;
+      }
+      tx.TakeIntents();
+      tx.Reset();
+      continue;
+    }
+    if (!tx.intents_.empty()) tx.ReleaseIntents();
+    return Conclude(context, tx, outcome, code);
+  }
+}
+
+std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome,
+                              std::int64_t code) {
+  if (outcome == Outcome::kCommitted) {
+    ContextStatistics::Count(tx.writes_.empty() ? context.statistics.read_only
+                                                : context.statistics.commits);
+    if (!tx.changed_tables_.empty()) tx.DeliverChanges();
+    DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
+    if (ticket != nullptr && !ticket->owned) {
+      const bool durable = checkpoint_->Await(*ticket);
+      // An abandoned ticket may still be in a log; it is leaked with what will never be saved.
+      if (durable) delete ticket;
+      if (!durable) code = result_code::kUnknown;
+    }
+    if (!tx.actions_.empty() && code == result_code::kSuccess) tx.RunActions(true);
+  } else if (outcome == Outcome::kRolledBack) {
+    ContextStatistics::Count(context.statistics.rollbacks);
+    if (!tx.actions_.empty()) tx.RunActions(false);
+  } else {
+    ContextStatistics::Count(context.statistics.rollbacks);
+    ZEZE_LOG_ERROR("procedure {} failed: {}", tx.name_, tx.failure_);
+    code = tx.failure_code_;
+  }
+  tx.Reset();
+  return code;
+}
+
+void Engine::LogTooManyTries(const Transaction& tx, int attempts) {
+  if (tx.culprit_ == nullptr) {
+    ZEZE_LOG_ERROR("procedure {} gave up after {} runs", tx.name_, attempts);
+    return;
+  }
+  const TableBase& table = *tables_[tx.culprit_->table_index];
+  ZEZE_LOG_ERROR(
+      "procedure {} gave up after {} runs: record {} of table {} was changed by others "
+      "each time; make the procedure shorter or give the record fewer writers",
+      tx.name_, attempts, table.FormatKey(*tx.culprit_), table.name());
+}
+
+Result<void> Engine::CheckpointNow() {
+  return checkpoint_->FlushAll();
+}
+
+EngineStatistics Engine::statistics() {
+  EngineStatistics sum;
+  contexts_->ForEach([&sum](Context& context) {
+    const ContextStatistics& one = context.statistics;
+    sum.commits += one.commits.load(std::memory_order_relaxed);
+    sum.read_only += one.read_only.load(std::memory_order_relaxed);
+    sum.rollbacks += one.rollbacks.load(std::memory_order_relaxed);
+    sum.conflicts += one.conflicts.load(std::memory_order_relaxed);
+    sum.accesses += one.accesses.load(std::memory_order_relaxed);
+    sum.loads += one.loads.load(std::memory_order_relaxed);
+  });
+  for (const TableBase* table : tables_) sum.cached_records += table->records_.size();
+  sum.retired_values = reclaimer_.RetiredCountApprox();
+  if (checkpoint_ != nullptr) sum.checkpoint = checkpoint_->statistics();
+  return sum;
+}
+
+// --- records: rights and values -----------------------------------------------------------------
+
+void Engine::GlobalKey(const Record& record, std::string& out) {
+  ByteWriter writer;
+  writer.WriteInt4(tables_[record.table_index]->id_);
+  tables_[record.table_index]->EncodeRecordKey(record, writer);
+  out = writer.Release();
+}
+
+Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
+  internal::Backoff backoff;
+  while (true) {
+    const std::uint64_t word = record.word.load(std::memory_order_acquire);
+    if (Word::Locked(word)) {
+      backoff.Wait();
+      continue;
+    }
+    if (Word::Dead(word)) return {};
+    if (Word::RightOf(word) < wanted) {
+      if (Result<void> got = AcquireRight(context, record, wanted); !got.ok()) return got;
+      continue;
+    }
+    if (Word::Loaded(word)) return {};
+    if (Result<void> loaded = LoadValue(context, record, word); !loaded.ok()) return loaded;
+  }
+}
+
+Result<void> Engine::AcquireRight(Context& context, Record& record, Right wanted) {
+  ZEZE_CHECK(options_.coherence != nullptr);
+  std::string key;
+  GlobalKey(record, key);
+  Result<Right> granted = options_.coherence->Acquire(key, wanted);
+  if (!granted.ok()) return granted.error();
+  const std::uint64_t word = internal::LockRecord(record);
+  const Right held = Word::RightOf(word);
+  // Share to Modify keeps the version: what was read under Share is still true.
+  const bool keeps = held == Right::kShare && granted.value() == Right::kModify;
+  const std::uint64_t version = keeps ? Word::Version(word) : context.NextVersion();
+  if (!keeps && !record.Dirty(word)) {
+    record.flushed_version.store(version, std::memory_order_relaxed);
+  }
+  const Right right = std::max(held, granted.value());
+  record.word.store(Word::Make(version, right, Word::Loaded(word)) | (word & Word::kDead),
+                    std::memory_order_release);
+  return {};
+}
+
+// Reads without any lock, and installs only if nothing happened to the record meanwhile (rule 6).
+Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t stamp) {
+  TableBase& table = *tables_[record.table_index];
+  ValueHeader* value = nullptr;
+  if (table.storage_ != nullptr) {
+    ContextStatistics::Count(context.statistics.loads);
+    table.loads_.fetch_add(1, std::memory_order_relaxed);
+    ByteWriter key;
+    table.EncodeRecordKey(record, key);
+    Result<void> decoded;
+    Result<bool> found = table.storage_->Find(key.view(), [&](std::string_view bytes) {
+      Result<ValueHeader*> result = table.DecodeValue(context.participant, bytes);
+      if (result.ok()) {
+        value = result.value();
+      } else {
+        decoded = result.error();
+      }
+    });
+    if (!found.ok() || !decoded.ok()) {
+      const Error& cause = found.ok() ? decoded.error() : found.error();
+      return Error(cause.code(),
+                   fmt::format("cannot load record {} of table {}: {}", table.FormatKey(record),
+                               table.name(), cause.message()));
+    }
+  }
+  std::uint64_t expected = stamp;
+  if (!record.word.compare_exchange_strong(expected, stamp | Word::kLocked,
+                                           std::memory_order_seq_cst)) {
+    if (value != nullptr) table.values_.dispose(context.participant, value);
+    return {};
+  }
+  if (value != nullptr) value->birth_era = context.participant.era();
+  ValueHeader* old = record.value.exchange(value, std::memory_order_seq_cst);
+  const std::uint64_t version = context.NextVersion();
+  record.flushed_version.store(version, std::memory_order_relaxed);
+  record.word.store(Word::Make(version, Word::RightOf(stamp), true), std::memory_order_release);
+  if (old != nullptr) context.participant.Retire(old, old->birth_era, table.values_.dispose);
+  return {};
+}
+
+Result<void> Engine::Reduce(std::string_view global_key, Right to) {
+  if (global_key.size() < 4) {
+    return Error(ErrorCode::kInvalidArgument, "a global key starts with four bytes of table id");
+  }
+  std::uint32_t id = 0;
+  for (int i = 3; i >= 0; --i) {
+    id = (id << 8) | static_cast<unsigned char>(global_key[static_cast<std::size_t>(i)]);
+  }
+  const auto table = std::find_if(tables_.begin(), tables_.end(), [id](const TableBase* t) {
+    return t->id_ == static_cast<std::int32_t>(id);
+  });
+  if (table == tables_.end()) {
+    return Error(ErrorCode::kNotFound, fmt::format("no table has the id {}", id));
+  }
+  const ContextLease context(contexts_);
+  context->participant.Enter();
+  Record* record = (*table)->FindEncoded(context->participant, global_key.substr(4));
+  DurabilityTicket* ticket = nullptr;
+  if (record != nullptr) ticket = LowerRight(*context, *record, to);
+  context->participant.Leave();
+  if (ticket == nullptr) return {};
+  const bool saved = checkpoint_->Await(*ticket);
+  if (!saved) return Error(ErrorCode::kShuttingDown, "nothing is saved any more");
+  delete ticket;
+  return {};
+}
+
+// Lowers first, so that no later commit can write the record; then what is unsaved goes into the
+// next cut (rules 17 and 25). Null: the record was clean.
+DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to) {
+  const std::uint64_t word = internal::LockRecord(record);
+  if (Word::Dead(word) || Word::RightOf(word) <= to) {
+    internal::UnlockRecord(record, word);
+    return nullptr;
+  }
+  const bool dirty = record.Dirty(word);
+  const std::uint64_t version = context.NextVersion();
+  if (!dirty) record.flushed_version.store(version, std::memory_order_relaxed);
+  DurabilityTicket* ticket = nullptr;
+  if (dirty) {
+    ticket = new DurabilityTicket;
+    ticket->urgent = true;
+    std::uint64_t epoch = checkpoint_->epoch();
+    while (true) {
+      context.epoch.store(epoch, std::memory_order_seq_cst);
+      const std::uint64_t now = checkpoint_->epoch();
+      if (now == epoch) break;
+      epoch = now;
+    }
+    internal::CommitLog& log = context.logs[epoch & 1];
+    log.push_back(1 * 2 + 1);
+    log.push_back(reinterpret_cast<std::uintptr_t>(ticket));
+    log.push_back(reinterpret_cast<std::uintptr_t>(&record));
+  }
+  record.word.store(Word::Make(version, to, Word::Loaded(word) && to != Right::kInvalid),
+                    std::memory_order_release);
+  context.epoch.store(0, std::memory_order_release);
+  return ticket;
+}
+
+}  // namespace zeze

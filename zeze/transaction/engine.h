@@ -1,0 +1,197 @@
+// Engine: tables in memory over a storage, with serializable transactions.
+//
+//   zeze::Engine engine({.storage = storage.get()});
+//   engine.AddTable(roles, {.cache_capacity = 100'000});
+//   if (auto started = engine.Start(); !started.ok()) return Fail(started.error());
+//   std::int64_t code = engine.Call("create", [&](zeze::Transaction& tx) {
+//     roles.Put(tx, 1, BRole{.level = 1});
+//     return zeze::result_code::kSuccess;
+//   });
+//   engine.Stop();   // Waits for running procedures, saves everything.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "zeze/base/clock.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/checkpoint.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/context.h"
+#include "zeze/transaction/procedure_name.h"
+#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table_base.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+struct EngineOptions {
+  // Where tables are saved. Null: nothing survives the process. Outlives the engine.
+  Storage* storage = nullptr;
+  // Null: this process has the database to itself.
+  Coherence* coherence = nullptr;
+  Clock* clock = &SystemClock();
+
+  // A crash loses at most the last period (tables that are durable at commit lose nothing).
+  // Zero: only on demand.
+  std::chrono::nanoseconds checkpoint_period = std::chrono::seconds(60);
+  // Whether a flush waits for the disk. Without it a power failure may lose whole flushes.
+  bool sync = true;
+
+  // Runs of one procedure before it fails with kTooManyTry.
+  int attempts_max = 256;
+  // New transactions wait while more records than this are unsaved (and a checkpoint is started at
+  // half of it).
+  std::size_t dirty_records_max = 2'000'000;
+  // A procedure that runs longer is named in the log, once for each such time it goes on.
+  std::chrono::nanoseconds long_procedure = std::chrono::seconds(10);
+  std::function<void(std::string_view procedure, std::chrono::nanoseconds running)>
+      on_long_procedure = nullptr;
+
+  // For tests: called at the steps of each flush.
+  std::function<void(CheckpointStep)> on_checkpoint_step = nullptr;
+  // For tests of the checkers only: commits skip validation, and so corrupt data.
+  bool unsafe_skip_validation = false;
+};
+
+struct EngineStatistics {
+  std::uint64_t commits = 0;
+  std::uint64_t read_only = 0;
+  std::uint64_t rollbacks = 0;
+  std::uint64_t conflicts = 0;  // Runs that had to be repeated.
+  std::uint64_t accesses = 0;
+  std::uint64_t loads = 0;  // Accesses that went to the storage.
+  std::size_t cached_records = 0;
+  std::size_t retired_values = 0;
+  CheckpointStatistics checkpoint;
+};
+
+// Thread-safe after Start.
+class Engine {
+ public:
+  explicit Engine(EngineOptions options);
+  // Stops, if that was not done.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Before Start. The table must outlive the engine. Errors: an id or name taken already.
+  Result<void> AddTable(TableBase& table, TableOptions options = {});
+
+  // Opens the tables in the storage and starts the background threads.
+  Result<void> Start();
+
+  // Refuses new procedures (kClosed), waits for the running ones, saves everything, ends the
+  // background threads. An error says that the last checkpoint could not be saved; it may be
+  // called again to try once more.
+  Result<void> Stop();
+
+  // Gives up: nothing more is saved, waiting durable transactions fail with kUnknown. For a process
+  // that must not write any more.
+  void Abandon();
+
+  // Runs the body as a procedure in a transaction of its own and returns its code: 0 committed;
+  // anything else rolled back. Runs it again after lost races. Blocks while records load, and, if
+  // it touched a durable table, until that is saved.
+  std::int64_t Call(ProcedureName name, ProcedureBody body,
+                    TransactionLevel level = TransactionLevel::kSerializable);
+
+  // Saves everything committed so far.
+  Result<void> CheckpointNow();
+
+  EngineStatistics statistics();
+
+  // Global asks to lower the right of a record (coherence.h). Returns when the record, if it was
+  // unsaved, is in the storage with everything it depends on.
+  Result<void> Reduce(std::string_view global_key, Right to);
+
+  bool running() const { return state_.load(std::memory_order_relaxed) == State::kRunning; }
+  const EngineOptions& options() const { return options_; }
+  TableBase& table(std::size_t index) { return *tables_[index]; }
+  Checkpoint& checkpoint() { return *checkpoint_; }
+  internal::Reclaimer& reclaimer() { return reclaimer_; }
+  const std::shared_ptr<internal::ContextPool>& contexts() { return contexts_; }
+
+  // Makes the record readable: rights and value. Blocks; no lock may be held.
+  // An error means that the record cannot be had now.
+  Result<void> Load(internal::Context& context, internal::Record& record, Right wanted);
+
+  // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits.
+  // An error: there was no room for a long time, because unsaved records cannot be evicted.
+  Result<void> AwaitCacheRoom(TableBase& table);
+
+  // Starts a checkpoint soon, on its own thread.
+  void WantFlush();
+
+ private:
+  friend class Transaction;
+  friend class Checkpoint;
+
+  enum class State : std::uint8_t { kNew, kRunning, kStopping, kStopped };
+
+  std::int64_t RunAttempts(internal::Context& context, ProcedureName name, ProcedureBody body,
+                           TransactionLevel level);
+  std::int64_t Conclude(internal::Context& context, Transaction& tx, internal::Outcome outcome,
+                        std::int64_t code);
+  void LogTooManyTries(const Transaction& tx, int attempts);
+  internal::DurabilityTicket* LowerRight(internal::Context& context, internal::Record& record,
+                                         Right to);
+  Result<void> AcquireRight(internal::Context& context, internal::Record& record, Right wanted);
+  Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp);
+  void GlobalKey(const internal::Record& record, std::string& out);
+  void AwaitIdle();
+
+  void CheckpointLoop();
+  void CleanLoop();
+  void CleanCaches(internal::Context& context);
+  std::size_t CleanTable(internal::Context& context, TableBase& table);
+  bool TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
+  void FreeLimbo(internal::Context& context);
+  void WatchProcedures();
+  void StopThreads();
+  void DisposeTables();
+  std::string RunningProcedures();
+
+  const EngineOptions options_;
+  std::atomic<State> state_ = State::kNew;
+  std::atomic<std::uint64_t> versions_ = 1;
+
+  // Declared before the reclaimer: contexts end after it has freed what they retired.
+  std::shared_ptr<internal::ContextPool> contexts_;
+  internal::Reclaimer reclaimer_;
+  std::vector<TableBase*> tables_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+
+  Mutex mutex_;
+  CondVar wake_;
+  bool stop_threads_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool clean_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool flush_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
+  CondVar room_;
+  std::thread checkpoint_thread_;
+  std::thread clean_thread_;
+
+  // Evicted records that logs may still name, with the epoch after which they cannot (clean thread).
+  std::vector<std::pair<std::uint64_t, internal::Record*>> limbo_;
+
+  struct Watched {
+    std::uint64_t serial = 0;
+    std::chrono::nanoseconds since{0};
+    std::chrono::nanoseconds reported{0};
+  };
+  std::vector<std::pair<internal::Context*, Watched>> watched_;
+};
+
+}  // namespace zeze

@@ -1,0 +1,156 @@
+#include "zeze/transaction/reclaimer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "zeze/base/check.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ZEZE_POOL_BLOCKS 0  // So that AddressSanitizer sees each life of a block.
+#else
+#define ZEZE_POOL_BLOCKS 1
+#endif
+
+namespace zeze::internal {
+
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+constexpr std::size_t ClassOf(std::size_t bytes) {
+  return (bytes + BlockDepot::kGranularity - 1) / BlockDepot::kGranularity - 1;
+}
+
+}  // namespace
+
+BlockDepot::~BlockDepot() {
+  for (void* slab : slabs_) ::operator delete(slab, kAlignment);
+}
+
+void BlockDepot::Take(std::size_t size_class, std::vector<void*>& blocks) {
+  const std::lock_guard lock(mutex_);
+  auto& free = free_[size_class];
+  if (free.empty()) {
+    const std::size_t bytes = (size_class + 1) * kGranularity;
+    char* slab = static_cast<char*>(::operator new(bytes * kBatch, kAlignment));
+    slabs_.push_back(slab);
+    for (std::size_t i = kBatch; i-- > 0;) blocks.push_back(slab + i * bytes);
+    return;
+  }
+  const std::size_t count = std::min(kBatch, free.size());
+  blocks.insert(blocks.end(), free.end() - static_cast<std::ptrdiff_t>(count), free.end());
+  free.resize(free.size() - count);
+}
+
+void BlockDepot::Give(std::size_t size_class, std::vector<void*>& blocks) {
+  const std::lock_guard lock(mutex_);
+  auto& free = free_[size_class];
+  free.insert(free.end(), blocks.end() - static_cast<std::ptrdiff_t>(kBatch), blocks.end());
+  blocks.resize(blocks.size() - kBatch);
+}
+
+Reclaimer::~Reclaimer() {
+  ZEZE_CHECK(Idle());
+  for (Participant* p = first_.load(); p != nullptr; p = p->next_) p->DisposeAll();
+}
+
+std::size_t Reclaimer::RetiredCountApprox() const {
+  std::size_t count = 0;
+  for (const Participant* p = first_.load(); p != nullptr; p = p->next_) {
+    count += p->retired_count_approx_.load(std::memory_order_relaxed);
+  }
+  return count;
+}
+
+bool Reclaimer::Idle() const {
+  for (const Participant* p = first_.load(); p != nullptr; p = p->next_) {
+    if (p->inside()) return false;
+  }
+  return true;
+}
+
+Participant::Participant(Reclaimer& reclaimer) : reclaimer_(reclaimer) {
+  next_ = reclaimer.first_.load();
+  while (!reclaimer.first_.compare_exchange_weak(next_, this)) {
+  }
+}
+
+Participant::~Participant() {
+  ZEZE_CHECK(retired_.empty());
+}
+
+void Participant::Extend() {
+  upper_seen_ = reclaimer_.era();
+  upper_.exchange(upper_seen_, std::memory_order_seq_cst);
+}
+
+void* Participant::Allocate(std::size_t bytes) {
+  if (ZEZE_POOL_BLOCKS == 0 || bytes > BlockDepot::kBlockBytesMax) {
+    return ::operator new(bytes, kAlignment);
+  }
+  const std::size_t size_class = ClassOf(bytes);
+  auto& free = free_[size_class];
+  if (free.empty()) [[unlikely]]
+    reclaimer_.depot_.Take(size_class, free);
+  void* block = free.back();
+  free.pop_back();
+  return block;
+}
+
+void Participant::Free(void* block, std::size_t bytes) {
+  if (ZEZE_POOL_BLOCKS == 0 || bytes > BlockDepot::kBlockBytesMax) {
+    ::operator delete(block, kAlignment);
+    return;
+  }
+  const std::size_t size_class = ClassOf(bytes);
+  auto& free = free_[size_class];
+  free.push_back(block);
+  if (free.size() >= kFreeBlocksMax + BlockDepot::kBatch) [[unlikely]] {
+    reclaimer_.depot_.Give(size_class, free);
+  }
+}
+
+void Participant::Scan() {
+  // A read-modify-write orders the scan after the unlinking of everything retired (the other half
+  // of Enter's and Extend's exchange).
+  reclaimer_.era_.fetch_add(1, std::memory_order_seq_cst);
+  intervals_.clear();
+  for (const Participant* p = reclaimer_.first_.load(); p != nullptr; p = p->next_) {
+    const std::uint64_t lower = p->lower_.load(std::memory_order_seq_cst);
+    if (lower == kIdle) continue;
+    intervals_.emplace_back(lower, std::max(lower, p->upper_.load(std::memory_order_seq_cst)));
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < retired_.size(); ++i) {
+    const Retired retired = retired_[i];
+    bool held = false;
+    for (const auto& [lower, upper] : intervals_) {
+      if (retired.birth <= upper && retired.retired >= lower) {
+        held = true;
+        break;
+      }
+    }
+    if (held) {
+      retired_[kept++] = retired;
+    } else {
+      retired.dispose(*this, retired.object);
+    }
+  }
+  retired_.resize(kept);
+  // Doubling keeps the cost per retirement constant while a blocked reader holds many.
+  scan_at_ = std::max(kScanMin, 2 * kept);
+  retired_count_approx_.store(kept, std::memory_order_relaxed);
+}
+
+void Participant::DisposeAll() {
+  // Disposing may retire nothing: values and records own no other retired objects.
+  for (const Retired& retired : retired_) retired.dispose(*this, retired.object);
+  retired_.clear();
+}
+
+}  // namespace zeze::internal

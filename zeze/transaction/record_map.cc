@@ -1,0 +1,109 @@
+#include "zeze/transaction/record_map.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "zeze/base/check.h"
+#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/record.h"
+
+namespace zeze::internal {
+
+RecordMap::RecordMap() {
+  for (Shard& shard : shards_) shard.slots = NewSlots(kSlotsMin, 0);
+}
+
+RecordMap::~RecordMap() {
+  for (Shard& shard : shards_) ::operator delete(shard.slots.load());
+}
+
+void RecordMap::Clear() {
+  for (Shard& shard : shards_) {
+    ::operator delete(shard.slots.exchange(NewSlots(kSlotsMin, 0)));
+    shard.used = 0;
+    shard.live = 0;
+  }
+  size_ = 0;
+}
+
+RecordMap::Slots* RecordMap::NewSlots(std::size_t count, std::uint64_t birth_era) {
+  const std::size_t bytes = sizeof(Slots) + (count - 1) * sizeof(std::atomic<std::uint64_t>);
+  auto* slots = new (::operator new(bytes)) Slots{birth_era, count - 1, bytes, {}};
+  for (std::size_t i = 1; i < count; ++i) {
+    new (&slots->at[i]) std::atomic<std::uint64_t>(0);
+  }
+  return slots;
+}
+
+void RecordMap::DisposeSlots(Participant& /*by*/, void* slots) {
+  ::operator delete(slots);
+}
+
+void RecordMap::AddLocked(Participant& by, Shard& shard, std::uint64_t hash, Record* record) {
+  const auto address = reinterpret_cast<std::uint64_t>(record);
+  ZEZE_CHECK((address & kTagMask) == 0);
+  Slots* slots = shard.slots.load(std::memory_order_relaxed);
+  if ((shard.used + 1) * 2 > slots->mask + 1) {
+    Rebuild(by, shard);
+    slots = shard.slots.load(std::memory_order_relaxed);
+  }
+  std::size_t i = hash & slots->mask;
+  while (true) {
+    const std::uint64_t slot = slots->at[i].load(std::memory_order_relaxed);
+    if (slot == 0) ++shard.used;
+    if (slot == 0 || slot == kTombstone) break;
+    i = (i + 1) & slots->mask;
+  }
+  ++shard.live;
+  slots->at[i].store(TagOf(hash) | address, std::memory_order_release);
+}
+
+void RecordMap::Rebuild(Participant& by, Shard& shard) {
+  Slots* old = shard.slots.load(std::memory_order_relaxed);
+  const std::size_t count = std::max(kSlotsMin, std::bit_ceil((shard.live + 1) * 3));
+  Slots* slots = NewSlots(count, by.era());
+  for (std::size_t i = 0; i <= old->mask; ++i) {
+    const std::uint64_t slot = old->at[i].load(std::memory_order_relaxed);
+    if (slot == 0 || slot == kTombstone) continue;
+    std::size_t to = hash_of(*RecordIn(slot)) & slots->mask;
+    while (slots->at[to].load(std::memory_order_relaxed) != 0) to = (to + 1) & slots->mask;
+    slots->at[to].store(slot, std::memory_order_relaxed);
+  }
+  shard.used = shard.live;
+  shard.slots.store(slots, std::memory_order_seq_cst);
+  by.Retire(old, old->birth_era, &DisposeSlots);
+}
+
+void RecordMap::Remove(Participant& by, std::uint64_t hash, Record* record) {
+  Shard& shard = ShardOf(hash);
+  const std::lock_guard lock(shard.mutex);
+  const Slots* slots = by.Protect(shard.slots);
+  const std::uint64_t wanted = TagOf(hash) | reinterpret_cast<std::uint64_t>(record);
+  std::size_t i = hash & slots->mask;
+  while (slots->at[i].load(std::memory_order_relaxed) != wanted) {
+    ZEZE_CHECK(slots->at[i].load(std::memory_order_relaxed) != 0);
+    i = (i + 1) & slots->mask;
+  }
+  shard.slots.load()->at[i].store(kTombstone, std::memory_order_seq_cst);
+  --shard.live;
+  size_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::size_t RecordMap::Scan(Participant& by, std::size_t shard, std::size_t from, std::size_t count,
+                            std::vector<Record*>& records) const {
+  const Slots* slots = by.Protect(shards_[shard].slots);
+  const std::size_t end = std::min(from + count, slots->mask + 1);
+  for (std::size_t i = from; i < end; ++i) {
+    const std::uint64_t slot = by.Protect(slots->at[i]);
+    if (slot != 0 && slot != kTombstone) records.push_back(RecordIn(slot));
+  }
+  return end > slots->mask ? 0 : end;
+}
+
+}  // namespace zeze::internal

@@ -1,0 +1,587 @@
+// Table: typed access to the records of one table.
+//
+//   zeze::Table<std::int64_t, BRole> roles{kRoles};
+//
+//   const BRole* role = roles.Get(tx, id);          // Null if absent. Valid until the end of tx.
+//   auto edit = roles.Edit(tx, id);                 // A handle; false if absent.
+//   if (edit) edit->level += 1;                     // The transaction's own copy.
+//   roles.GetOrAdd(tx, id)->name = "new";
+//   roles.Walk([](std::int64_t id, const BRole& role) { return true; });   // Outside transactions.
+
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/check.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/base/result.h"
+#include "zeze/bean/codec.h"
+#include "zeze/bean/hash.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/record.h"
+#include "zeze/transaction/table_base.h"
+#include "zeze/transaction/table_descriptor.h"
+#include "zeze/transaction/transaction.h"
+#include "zeze/transaction/value.h"
+
+namespace zeze {
+
+// Thrown by Insert; rolls the procedure back like any exception.
+class DuplicateKeyError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The editable content of a record in a transaction. It finds the one working copy each time it is
+// used, so it survives nested procedures and their rollbacks. Using it after the record was removed
+// or the transaction ended stops the program with a message.
+template <typename V>
+class Edited {
+ public:
+  Edited() = default;
+  Edited(Transaction& tx, internal::Access& access)
+      : tx_(&tx),
+        serial_(tx.serial()),
+        index_(tx.IndexOf(access)),
+        generation_(access.generation) {}
+
+  explicit operator bool() const { return tx_ != nullptr; }
+  V* operator->() const { return &Content(); }
+  V& operator*() const { return Content(); }
+
+ private:
+  V& Content() const {
+    ZEZE_CHECK(tx_ != nullptr);  // The record is absent: test the handle first.
+    if (tx_->serial() != serial_) tx_->BadHandle("a handle was used after its transaction ended");
+    internal::Access& access = tx_->at(index_);
+    if (access.generation != generation_) {
+      tx_->BadHandle("a handle was used after its record was removed");
+    }
+    tx_->MakeEditable(access);
+    return static_cast<internal::Value<V>*>(access.working)->value;
+  }
+
+  Transaction* tx_ = nullptr;
+  std::uint64_t serial_ = 0;
+  std::size_t index_ = 0;
+  std::uint32_t generation_ = 0;
+};
+
+// Which way a walk goes and what it gives; see Table::WalkPage.
+struct WalkOptions {
+  bool descending = false;
+  std::size_t page_size = 1000;
+};
+
+// A change of a record, as a listener sees it. The pointers are valid during the call.
+template <typename K, typename V>
+struct RecordChange {
+  const K& key;
+  const V* before;  // Null: the record is new.
+  const V* after;   // Null: the record was removed.
+};
+
+// K: an integer, bool, float, std::string, Binary, Id128 or a bean key. V: a bean.
+template <typename K, typename V>
+class Table final : public TableBase {
+ public:
+  using Key = K;
+  using ValueType = V;
+  using Listener = std::function<void(const RecordChange<K, V>&)>;
+
+  explicit Table(const TableDescriptor& descriptor)
+      : TableBase(descriptor, internal::ValueOperationsOf<V>()) {
+    records_.hash_of = [](const internal::Record& record) {
+      return HashKey(static_cast<const RecordType&>(record).key);
+    };
+  }
+
+  // --- inside a transaction ---
+
+  // The record as this transaction sees it, or null. A later Edit does not change what the pointer
+  // shows.
+  const V* Get(Transaction& tx, const K& key) { return Content(Open(tx, key, false)); }
+  bool Contains(Transaction& tx, const K& key) { return Get(tx, key) != nullptr; }
+
+  Edited<V> Edit(Transaction& tx, const K& key) {
+    internal::Access& access = Open(tx, key, true);
+    if (access.content() == nullptr) return {};
+    tx.MakeEditable(access);
+    return {tx, access};
+  }
+
+  // Creates a default record if there is none.
+  Edited<V> GetOrAdd(Transaction& tx, const K& key, bool* added = nullptr) {
+    internal::Access& access = Open(tx, key, true);
+    const bool absent = access.content() == nullptr;
+    if (added != nullptr) *added = absent;
+    if (absent) {
+      tx.SetWorking(access, internal::NewValue<V>(tx.participant(), V{}));
+    } else {
+      tx.MakeEditable(access);
+    }
+    return {tx, access};
+  }
+
+  // Inserts or replaces.
+  void Put(Transaction& tx, const K& key, V value) {
+    tx.SetWorking(Open(tx, key, true), internal::NewValue<V>(tx.participant(), std::move(value)));
+  }
+
+  // False, and nothing happens, if the record exists.
+  bool TryAdd(Transaction& tx, const K& key, V value) {
+    internal::Access& access = Open(tx, key, true);
+    if (access.content() != nullptr) return false;
+    tx.SetWorking(access, internal::NewValue<V>(tx.participant(), std::move(value)));
+    return true;
+  }
+
+  // Throws DuplicateKeyError if the record exists.
+  void Insert(Transaction& tx, const K& key, V value) {
+    if (!TryAdd(tx, key, std::move(value))) {
+      throw DuplicateKeyError("record " + KeyText(key) + " of table " + name_ + " exists already");
+    }
+  }
+
+  // False if there was nothing to remove.
+  bool Remove(Transaction& tx, const K& key) {
+    internal::Access& access = Open(tx, key, true);
+    if (access.content() == nullptr) return false;
+    tx.MarkRemoved(access);
+    return true;
+  }
+
+  // Announces keys that will be read, so that their cache misses overlap. Only a hint.
+  void Prefetch(Transaction& tx, std::span<const K> keys) {
+    for (const K& key : keys) records_.PrefetchSlot(tx.participant(), HashKey(key));
+    for (const K& key : keys) {
+      if (auto* record = records_.Guess(tx.participant(), HashKey(key))) {
+        __builtin_prefetch(record);
+      }
+    }
+    for (const K& key : keys) {
+      if (auto* record = records_.Guess(tx.participant(), HashKey(key))) {
+        __builtin_prefetch(record->value.load(std::memory_order_relaxed));
+      }
+    }
+  }
+
+  // --- outside transactions ---
+
+  // A copy of the committed value, loaded if it is not in the cache.
+  // Errors: the record cannot be had (storage, rights).
+  Result<std::optional<V>> ReadCopy(const K& key) {
+    CheckAttached();
+    const internal::ContextLease context(engine_->contexts());
+    const InsideScope inside(context->participant);
+    while (true) {
+      internal::Record& record = FindOrCreate(*context, key);
+      if (Result<void> loaded = engine_->Load(*context, record, Right::kShare); !loaded.ok()) {
+        return loaded.error();
+      }
+      const std::uint64_t word = record.word.load(std::memory_order_acquire);
+      if (!internal::Word::Readable(word)) continue;
+      internal::ValueHeader* value = context->participant.Protect(record.value);
+      if (record.word.load(std::memory_order_acquire) != word) continue;
+      if (value == nullptr) return std::optional<V>();
+      return std::optional<V>(static_cast<internal::Value<V>*>(value)->value);
+    }
+  }
+
+  // What the cache has of the committed state; null if the record is not cached or absent. Asks
+  // nobody and loads nothing.
+  std::optional<V> ReadCached(const K& key) {
+    const internal::ContextLease context(engine_->contexts());
+    const InsideScope inside(context->participant);
+    Cached cached = LookUp(*context, key);
+    if (cached.value == nullptr) return std::nullopt;
+    return cached.value->value;
+  }
+
+  // Every record in the order of the encoded keys, storage and cache merged: the newest committed
+  // value of each, unsaved inserts included, unsaved removes left out. The walk is not a
+  // transaction: it sees records at different moments. Does not fill the cache. Memory tables: in no
+  // particular order. The visitor returns false to stop; it may run procedures, even on this table.
+  // Returns how many records were given.
+  Result<std::size_t> Walk(FunctionRef<bool(const K&, const V&)> visit, WalkOptions options = {}) {
+    CheckAttached();
+    if (memory() || storage_ == nullptr) return WalkCache(visit);
+    std::size_t count = 0;
+    std::optional<std::string> after;
+    bool more = true;
+    while (more) {
+      Result<Page> page = ReadPage(after, options);
+      if (!page.ok()) return page.error();
+      for (Row& row : page.value().rows) {
+        ++count;
+        if (!visit(row.key, row.value)) return count;
+      }
+      after = std::move(page.value().last);
+      more = after.has_value();
+    }
+    return count;
+  }
+
+  Result<std::size_t> WalkKeys(FunctionRef<bool(const K&)> visit, WalkOptions options = {}) {
+    return Walk([&](const K& key, const V&) { return visit(key); }, options);
+  }
+
+  // At most `limit` records behind `after`. Returns the key to go on with, none at the end.
+  Result<std::optional<K>> WalkPage(const std::optional<K>& after, std::size_t limit,
+                                    FunctionRef<bool(const K&, const V&)> visit,
+                                    bool descending = false) {
+    CheckAttached();
+    ZEZE_CHECK(!memory());
+    ZEZE_CHECK(limit > 0);
+    std::optional<std::string> start;
+    if (after) start = EncodedKey(*after);
+    while (true) {
+      Result<Page> page = ReadPage(start, {.descending = descending, .page_size = limit});
+      if (!page.ok()) return page.error();
+      std::optional<K> last;
+      for (Row& row : page.value().rows) {
+        last = row.key;
+        if (!visit(row.key, row.value)) return last;
+      }
+      if (!page.value().last) return std::optional<K>();
+      if (last) return DecodedKey(*page.value().last);
+      start = page.value().last;  // A page of removed records only.
+    }
+  }
+
+  // The committed records in the cache, in no particular order.
+  std::size_t WalkCache(FunctionRef<bool(const K&, const V&)> visit) {
+    CheckAttached();
+    std::size_t count = 0;
+    std::vector<Row> rows;
+    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+      std::size_t at = 0;
+      do {
+        rows.clear();
+        at = CopyCached(shard, at, rows);
+        for (Row& row : rows) {
+          ++count;
+          if (!visit(row.key, row.value)) return count;
+        }
+      } while (at != 0);
+    }
+    return count;
+  }
+
+  // Rows of the storage alone, as of the last checkpoint.
+  Result<std::size_t> WalkStorage(FunctionRef<bool(const K&, const V&)> visit,
+                                  WalkOptions options = {}) {
+    CheckAttached();
+    if (storage_ == nullptr) return std::size_t{0};
+    Result<void> decoded;
+    StorageWalk walk;
+    walk.descending = options.descending;
+    Result<std::size_t> walked =
+        storage_->Walk(walk, [&](std::string_view key_bytes, std::string_view value_bytes) {
+          Result<Row> row = DecodeRow(key_bytes, value_bytes);
+          if (!row.ok()) decoded = row.error();
+          return row.ok() && visit(row.value().key, row.value().value);
+        });
+    if (!decoded.ok()) return decoded.error();
+    return walked;
+  }
+
+  // Called after each commit that changed a record, in commit order, before the procedure's own
+  // after-commit actions. zeze/bean/difference.h says precisely what changed between the two values.
+  // A listener must not run procedures that write, and not wait for another thread that does.
+  // Returns a number for RemoveListener.
+  std::size_t AddListener(Listener listener) {
+    const std::lock_guard lock(listeners_mutex_);
+    auto next = std::make_shared<Listeners>(*listeners_);
+    next->emplace_back(++last_listener_, std::move(listener));
+    listeners_ = std::move(next);
+    has_listeners_ = true;
+    return last_listener_;
+  }
+
+  void RemoveListener(std::size_t number) {
+    const std::lock_guard lock(listeners_mutex_);
+    auto next = std::make_shared<Listeners>(*listeners_);
+    std::erase_if(*next, [number](const auto& entry) { return entry.first == number; });
+    has_listeners_ = !next->empty();
+    listeners_ = std::move(next);
+  }
+
+ private:
+  using RecordType = internal::RecordOf<K>;
+  using Listeners = std::vector<std::pair<std::size_t, Listener>>;
+
+  struct Row {
+    K key;
+    V value;
+  };
+  struct Page {
+    std::vector<Row> rows;
+    std::optional<std::string> last;  // Encoded key to go on behind; none: the table is done.
+  };
+  struct Cached {
+    bool known = false;  // The cache says what the newest committed state is.
+    const internal::Value<V>* value = nullptr;
+  };
+  struct InsideScope {
+    explicit InsideScope(internal::Participant& p) : participant(p) { participant.Enter(); }
+    ~InsideScope() { participant.Leave(); }
+    InsideScope(const InsideScope&) = delete;
+    InsideScope& operator=(const InsideScope&) = delete;
+    internal::Participant& participant;
+  };
+
+  static const V* Content(const internal::Access& access) {
+    const internal::ValueHeader* content = access.content();
+    return content == nullptr ? nullptr : &static_cast<const internal::Value<V>*>(content)->value;
+  }
+
+  static auto Equals(const K& key) {
+    return [&key](const internal::Record& record) {
+      return SameKey(static_cast<const RecordType&>(record).key, key);
+    };
+  }
+
+  internal::Access& Open(Transaction& tx, const K& key, bool for_write) {
+    internal::Backoff backoff;
+    while (true) {
+      internal::Record* record = records_.Find(tx.participant(), HashKey(key), Equals(key));
+      if (record == nullptr) [[unlikely]] {
+        if (Result<void> room = PrepareCreate(key); !room.ok()) {
+          tx.AbortFailed(room.error().code() == ErrorCode::kOverloaded ? result_code::kBusy
+                                                                       : result_code::kException,
+                         room.error().message());
+        }
+        record = &FindOrCreate(tx.context(), key);
+      }
+      if (internal::Access* access = tx.Open(*record, for_write)) return *access;
+      backoff.Wait();
+    }
+  }
+
+  Result<void> PrepareCreate(const K& key) {
+    CheckAttached();
+    if constexpr (!std::is_arithmetic_v<K>) {
+      const std::size_t bytes = EncodedKey(key).size();
+      if (bytes > kStorageKeyBytesMax) {
+        return Error(ErrorCode::kInvalidArgument,
+                     "a key of table " + name_ + " is " + std::to_string(bytes) +
+                         " bytes long; at most " + std::to_string(kStorageKeyBytesMax) +
+                         " can be stored");
+      }
+    }
+    return engine_->AwaitCacheRoom(*this);
+  }
+
+  internal::Record& FindOrCreate(internal::Context& context, const K& key) {
+    const std::uint64_t hash = HashKey(key);
+    internal::Participant& by = context.participant;
+    return *records_.FindOrAdd(by, hash, Equals(key), [&]() -> internal::Record* {
+      auto* record = new (by.Allocate(sizeof(RecordType))) RecordType(key);
+      const bool alone = engine_->options().coherence == nullptr || memory();
+      record->table_index = index_;
+      record->birth_era = by.era();
+      const std::uint64_t version = context.NextVersion();
+      record->flushed_version.store(version, std::memory_order_relaxed);
+      record->word.store(internal::Word::Make(version, alone ? Right::kModify : Right::kInvalid,
+                                              storage_ == nullptr),
+                         std::memory_order_relaxed);
+      return record;
+    });
+  }
+
+  // The newest committed state of a key, if the cache knows it. The caller is inside.
+  Cached LookUp(internal::Context& context, const K& key) {
+    internal::Backoff backoff;
+    while (true) {
+      internal::Record* record = records_.Find(context.participant, HashKey(key), Equals(key));
+      if (record == nullptr) return {};
+      const std::uint64_t word = record->word.load(std::memory_order_acquire);
+      if (internal::Word::Locked(word)) {
+        backoff.Wait();
+        continue;
+      }
+      if (!internal::Word::Readable(word)) return {};
+      internal::ValueHeader* value = context.participant.Protect(record->value);
+      if (record->word.load(std::memory_order_acquire) != word) continue;
+      return {.known = true, .value = static_cast<internal::Value<V>*>(value)};
+    }
+  }
+
+  // Unsaved inserts are noted before the storage is read: a record that is saved and evicted between
+  // the two is then seen in the storage, never missed.
+  Result<Page> ReadPage(const std::optional<std::string>& after, const WalkOptions& options) {
+    StorageWalk walk{.after = after,
+                     .descending = options.descending,
+                     .keys_only = false,
+                     .limit = options.page_size};
+    const std::vector<std::string> inserts = UnsavedInserts(walk);
+    std::vector<std::pair<std::string, std::string>> stored;
+    Result<std::size_t> walked =
+        storage_->Walk(walk, [&](std::string_view key, std::string_view value) {
+          stored.emplace_back(key, value);
+          return true;
+        });
+    if (!walked.ok()) return walked.error();
+
+    Page page;
+    const internal::ContextLease context(engine_->contexts());
+    std::size_t s = 0;
+    std::size_t i = 0;
+    std::size_t taken = 0;
+    while (taken < options.page_size && (s < stored.size() || i < inserts.size())) {
+      const bool both = s < stored.size() && i < inserts.size();
+      const int order = !both ? (s < stored.size() ? -1 : 1)
+                              : stored[s].first.compare(inserts[i]) * (options.descending ? -1 : 1);
+      const std::string& key = order <= 0 ? stored[s].first : inserts[i];
+      const std::string* value = order <= 0 ? &stored[s].second : nullptr;
+      if (Result<void> added = AddRow(*context, key, value, page); !added.ok()) {
+        return added.error();
+      }
+      page.last = key;
+      ++taken;
+      if (order <= 0) ++s;
+      if (order >= 0) ++i;
+    }
+    if (taken < options.page_size) page.last.reset();
+    return page;
+  }
+
+  // The cache wins over the storage's row; null: the key was an unsaved insert.
+  Result<void> AddRow(internal::Context& context, const std::string& key_bytes,
+                      const std::string* value_bytes, Page& page) {
+    Result<K> key = DecodedKey(key_bytes);
+    if (!key.ok()) return key.error();
+    const InsideScope inside(context.participant);
+    const Cached cached = LookUp(context, key.value());
+    if (cached.known) {
+      if (cached.value != nullptr) {
+        page.rows.push_back({std::move(key).value(), cached.value->value});
+      }
+      return {};
+    }
+    std::string reread;
+    if (value_bytes == nullptr) {
+      // Saved and evicted since: the storage has it now, or it was removed.
+      Result<bool> found = storage_->Find(key_bytes, reread);
+      if (!found.ok()) return found.error();
+      if (!found.value()) return {};
+      value_bytes = &reread;
+    }
+    Result<Row> row = DecodeRow(key_bytes, *value_bytes);
+    if (!row.ok()) return row.error();
+    page.rows.push_back(std::move(row).value());
+    return {};
+  }
+
+  std::size_t CopyCached(std::size_t shard, std::size_t at, std::vector<Row>& rows) {
+    const internal::ContextLease context(engine_->contexts());
+    const InsideScope inside(context->participant);
+    std::vector<internal::Record*> records;
+    const std::size_t next = records_.Scan(context->participant, shard, at, 1024, records);
+    for (internal::Record* record : records) {
+      const K& key = static_cast<RecordType*>(record)->key;
+      const Cached cached = LookUp(*context, key);
+      if (cached.value != nullptr) rows.push_back({key, cached.value->value});
+    }
+    return next;
+  }
+
+  Result<Row> DecodeRow(std::string_view key_bytes, std::string_view value_bytes) const {
+    Result<K> key = DecodedKey(key_bytes);
+    if (!key.ok()) return key.error();
+    Row row{std::move(key).value(), V{}};
+    ByteReader in(value_bytes);
+    row.value.Decode(in);
+    if (in.ok()) return row;
+    return Error(ErrorCode::kCorrupt, "cannot decode record " + KeyText(row.key) + " of table " +
+                                          name_ + ": " + in.error_message());
+  }
+
+  static std::string EncodedKey(const K& key) { return EncodeKey(key); }
+
+  Result<K> DecodedKey(std::string_view bytes) const {
+    Result<K> key = DecodeKey<K>(bytes);
+    if (key.ok()) return key;
+    return Error(key.error().code(), "table " + name_ + ": " + key.error().message());
+  }
+
+  static std::string KeyText(const K& key) { return FormatValue(key); }
+
+  // --- TableBase ---
+
+  void EncodeRecordKey(const Record& record, ByteWriter& out) const override {
+    EncodeKey(out, static_cast<const RecordType&>(record).key);
+  }
+  void EncodeValue(const ValueHeader& value, ByteWriter& out) const override {
+    static_cast<const internal::Value<V>&>(value).value.Encode(out);
+  }
+  Result<ValueHeader*> DecodeValue(internal::Participant& by,
+                                   std::string_view bytes) const override {
+    internal::Value<V>* value = internal::NewValue<V>(by, V{});
+    ByteReader in(bytes);
+    value->value.Decode(in);
+    if (in.ok()) return static_cast<ValueHeader*>(value);
+    Error error(ErrorCode::kCorrupt, in.error_message());
+    values_.dispose(by, value);
+    return error;
+  }
+  std::string FormatKey(const Record& record) const override {
+    return KeyText(static_cast<const RecordType&>(record).key);
+  }
+  std::uint64_t HashOf(const Record& record) const override {
+    return HashKey(static_cast<const RecordType&>(record).key);
+  }
+  internal::Disposer record_disposer() const override {
+    return [](internal::Participant& by, void* object) {
+      auto* record = static_cast<RecordType*>(static_cast<internal::Record*>(object));
+      record->~RecordType();
+      by.Free(record, sizeof(RecordType));
+    };
+  }
+  Record* FindEncoded(internal::Participant& by, std::string_view bytes) const override {
+    Result<K> key = DecodedKey(bytes);
+    if (!key.ok()) return nullptr;
+    return records_.Find(by, HashKey(key.value()), Equals(key.value()));
+  }
+  bool MayExceed(const ValueHeader& value, std::size_t bytes) const override {
+    return internal::MayExceed(static_cast<const internal::Value<V>&>(value).value, bytes);
+  }
+  void Notify(const Change& change) override {
+    std::shared_ptr<const Listeners> listeners;
+    {
+      const std::lock_guard lock(listeners_mutex_);
+      listeners = listeners_;
+    }
+    const auto content = [](const ValueHeader* header) {
+      return header == nullptr ? nullptr : &static_cast<const internal::Value<V>*>(header)->value;
+    };
+    const RecordChange<K, V> typed{static_cast<const RecordType*>(change.record)->key,
+                                   content(change.before), content(change.after)};
+    for (const auto& [number, listener] : *listeners) {
+      internal::CallListener(name_, [&] { listener(typed); });
+    }
+  }
+
+  std::mutex listeners_mutex_;
+  std::shared_ptr<const Listeners> listeners_ = std::make_shared<Listeners>();
+  std::size_t last_listener_ = 0;
+};
+
+}  // namespace zeze

@@ -1,0 +1,80 @@
+#include "zeze/transaction/table_base.h"
+
+#include <cstddef>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/check.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze {
+
+TableBase::TableBase(const TableDescriptor& descriptor, const internal::ValueOperations& values)
+    : descriptor_(descriptor), values_(values), name_(descriptor.name), id_(descriptor.id) {}
+
+TableBase::~TableBase() {
+  ZEZE_CHECK(!attached());  // The engine must end before its tables.
+}
+
+TableStatistics TableBase::statistics() const {
+  return {.cached = records_.size(),
+          .capacity = options_.cache_capacity,
+          .loads = loads_.load(std::memory_order_relaxed),
+          .evictions = evictions_.load(std::memory_order_relaxed)};
+}
+
+void TableBase::CheckAttached() const {
+  ZEZE_CHECK(attached());  // Add the table to an engine and start it first.
+}
+
+bool TableBase::ValueFits(const ValueHeader& value) const {
+  if (!MayExceed(value, value_bytes_max_)) return true;
+  ByteWriter bytes;
+  EncodeValue(value, bytes);
+  return bytes.size() <= value_bytes_max_;
+}
+
+std::string TableBase::TooLargeMessage(const Record& record, const ValueHeader& value) const {
+  ByteWriter bytes;
+  EncodeValue(value, bytes);
+  return fmt::format(
+      "record {} of table {} would be {} bytes long, the storage takes {}: split it "
+      "into several records",
+      FormatKey(record), name_, bytes.size(), value_bytes_max_);
+}
+
+void TableBase::NoteUnsavedInsert(const Record& record) {
+  ByteWriter key;
+  EncodeRecordKey(record, key);
+  const std::lock_guard lock(inserts_mutex_);
+  unsaved_inserts_.emplace(key.view());
+}
+
+void TableBase::ForgetUnsavedInsert(std::string_view key) {
+  const std::lock_guard lock(inserts_mutex_);
+  const auto at = unsaved_inserts_.find(key);
+  if (at != unsaved_inserts_.end()) unsaved_inserts_.erase(at);
+}
+
+std::vector<std::string> TableBase::UnsavedInserts(const StorageWalk& walk) const {
+  std::vector<std::string> keys;
+  const std::lock_guard lock(inserts_mutex_);
+  if (!walk.descending) {
+    auto at = walk.after ? unsaved_inserts_.upper_bound(*walk.after) : unsaved_inserts_.begin();
+    for (; at != unsaved_inserts_.end() && keys.size() < walk.limit; ++at) keys.push_back(*at);
+  } else {
+    auto end = walk.after ? unsaved_inserts_.lower_bound(*walk.after) : unsaved_inserts_.end();
+    for (auto at = std::make_reverse_iterator(end);
+         at != unsaved_inserts_.rend() && keys.size() < walk.limit; ++at) {
+      keys.push_back(*at);
+    }
+  }
+  return keys;
+}
+
+}  // namespace zeze

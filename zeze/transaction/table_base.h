@@ -1,0 +1,132 @@
+// TableBase: what a table is to those who do not know its types: the engine, the cache, the
+// checkpoint.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeze/base/result.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/table_descriptor.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+// What the configuration says about a table.
+struct TableOptions {
+  // Records kept in memory; the cache may exceed it by a tenth for a moment. 0 = no bound.
+  std::size_t cache_capacity = 100'000;
+  // Transactions that write the table, or read its unsaved data, are answered only when they are in
+  // the storage.
+  bool durable_at_commit = false;
+  // Appended to the storage name, see TableDescriptor::suffix.
+  std::string suffix = {};
+};
+
+struct TableStatistics {
+  std::size_t cached = 0;
+  std::size_t capacity = 0;
+  std::uint64_t loads = 0;
+  std::uint64_t evictions = 0;
+};
+
+// Tables live as long as the engine they are added to.
+class TableBase {
+ public:
+  TableBase(const TableBase&) = delete;
+  TableBase& operator=(const TableBase&) = delete;
+  virtual ~TableBase();
+
+  std::int32_t id() const { return id_; }
+  // In the storage, suffix included.
+  const std::string& name() const { return name_; }
+  const TableDescriptor& descriptor() const { return descriptor_; }
+  bool memory() const { return descriptor_.memory; }
+  bool durable_at_commit() const { return options_.durable_at_commit; }
+  bool attached() const { return engine_ != nullptr; }
+  TableStatistics statistics() const;
+
+ protected:
+  TableBase(const TableDescriptor& descriptor, const internal::ValueOperations& values);
+
+  using Record = internal::Record;
+  using ValueHeader = internal::ValueHeader;
+
+  struct Change {
+    Record* record;
+    ValueHeader* before;
+    ValueHeader* after;
+  };
+
+  virtual void EncodeRecordKey(const Record& record, ByteWriter& out) const = 0;
+  virtual void EncodeValue(const ValueHeader& value, ByteWriter& out) const = 0;
+  virtual Result<ValueHeader*> DecodeValue(internal::Participant& by,
+                                           std::string_view bytes) const = 0;
+  virtual std::string FormatKey(const Record& record) const = 0;
+  virtual std::uint64_t HashOf(const Record& record) const = 0;
+  virtual internal::Disposer record_disposer() const = 0;
+  // The cached record of an encoded key, or null.
+  virtual Record* FindEncoded(internal::Participant& by, std::string_view key) const = 0;
+  // Cheap: false if the encoding is certainly shorter than `bytes`.
+  virtual bool MayExceed(const ValueHeader& value, std::size_t bytes) const = 0;
+  virtual void Notify(const Change& change) = 0;
+
+  // Whether the storage will take the value: what it refuses must be refused before the commit.
+  bool ValueFits(const ValueHeader& value) const;
+  std::string TooLargeMessage(const Record& record, const ValueHeader& value) const;
+  // Called with the record locked, before the new value is visible.
+  void NoteUnsavedInsert(const Record& record);
+  void ForgetUnsavedInsert(std::string_view key);
+  // Encoded keys of records that may be in the cache and not yet in the storage, behind (before)
+  // `after`, at most `limit`.
+  std::vector<std::string> UnsavedInserts(const StorageWalk& walk) const;
+
+  void CheckAttached() const;
+
+  const TableDescriptor descriptor_;
+  const internal::ValueOperations& values_;
+  std::string name_;
+  std::int32_t id_ = 0;
+  TableOptions options_;
+  Engine* engine_ = nullptr;
+  StorageTable* storage_ = nullptr;
+  std::uint16_t index_ = 0;
+  // Whether commits of this table are saved, or matter to what is saved with them.
+  bool tracked_ = false;
+  std::size_t value_bytes_max_ = ~std::size_t{0};
+  internal::RecordMap records_;
+  std::atomic<bool> has_listeners_ = false;
+
+ private:
+  friend class Engine;
+  friend class Transaction;
+  friend class Checkpoint;
+  friend class CacheCleaner;
+
+  mutable std::mutex inserts_mutex_;
+  std::set<std::string, std::less<>> unsaved_inserts_;
+
+  // Changes in commit order, waiting to be delivered (see Transaction::DeliverChanges).
+  std::mutex changes_mutex_;
+  std::deque<Change> changes_;
+  std::mutex delivery_mutex_;
+
+  std::atomic<std::uint64_t> loads_ = 0;
+  std::atomic<std::uint64_t> evictions_ = 0;
+  std::size_t hand_shard_ = 0;
+  std::size_t hand_slot_ = 0;
+};
+
+}  // namespace zeze

@@ -1,0 +1,367 @@
+#include "zeze/transaction/transaction.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/transaction/context.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/procedure_name.h"
+#include "zeze/transaction/record.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table_base.h"
+
+namespace zeze {
+
+using internal::Access;
+using internal::AccessState;
+using internal::Backoff;
+using internal::Outcome;
+using internal::Record;
+using internal::ValueHeader;
+using internal::Word;
+
+namespace {
+
+// Up to here a transaction finds its accesses by looking at each, and checks all earlier reads at
+// every new one; beyond, by a hash index, and at doubling sizes.
+constexpr std::size_t kLinearMax = 16;
+
+// How long a first run lets a repeated one pass, and how long a repeated one waits for its turn.
+constexpr int kIntentRoundsMax = 2000;
+
+std::size_t HashPointer(const Record* record) {
+  return static_cast<std::size_t>(
+      (reinterpret_cast<std::uintptr_t>(record) >> 6) * 0x9e3779b97f4a7c15ULL >> 32);
+}
+
+}  // namespace
+
+Transaction::Transaction(Engine& engine, internal::Context& context)
+    : engine_(engine), context_(context) {
+  accesses_.reserve(kLinearMax);
+}
+
+Transaction::~Transaction() = default;
+
+void Transaction::Begin(ProcedureName name, TransactionLevel level, int attempt) {
+  name_ = name.c_str();
+  level_ = level;
+  attempt_ = attempt;
+}
+
+Access* Transaction::FindAccess(const Record* record) {
+  if (accesses_.size() <= kLinearMax) {
+    for (Access& access : accesses_) {
+      if (access.record == record) return &access;
+    }
+    return nullptr;
+  }
+  const std::size_t mask = index_.size() - 1;
+  for (std::size_t i = HashPointer(record) & mask; index_[i] != 0; i = (i + 1) & mask) {
+    if (accesses_[index_[i] - 1].record == record) return &accesses_[index_[i] - 1];
+  }
+  return nullptr;
+}
+
+Access& Transaction::AddAccess(Record& record, std::uint64_t word, ValueHeader* value) {
+  Access& access = accesses_.emplace_back();
+  access.record = &record;
+  access.word = word;
+  access.committed = value;
+  const std::size_t count = accesses_.size();
+  if (count <= kLinearMax) return access;
+
+  const bool rebuild = count == kLinearMax + 1 || count * 2 > index_.size();
+  if (rebuild) index_.assign(std::max(index_.size() * 2, kLinearMax * 8), 0);
+  const std::size_t mask = index_.size() - 1;
+  for (std::size_t n = rebuild ? 0 : count - 1; n < count; ++n) {
+    std::size_t i = HashPointer(accesses_[n].record) & mask;
+    while (index_[i] != 0) i = (i + 1) & mask;
+    index_[i] = static_cast<std::uint32_t>(n + 1);
+  }
+  return access;
+}
+
+Access* Transaction::Open(Record& record, bool for_write) {
+  if (aborted_ || failed_) throw TransactionAborted{};  // Swallowed before: it ends here again.
+  if (Access* known = FindAccess(&record)) return known;
+
+  if (for_write && record.intent.load(std::memory_order_relaxed) != 0 && !HoldsIntent(&record)) {
+    Backoff backoff;
+    while (record.intent.load(std::memory_order_relaxed) != 0 &&
+           backoff.rounds() < kIntentRoundsMax) {
+      backoff.Wait();
+    }
+  }
+  const Right wanted = for_write ? Right::kModify : Right::kShare;
+  Backoff backoff;
+  std::uint64_t word = 0;
+  ValueHeader* value = nullptr;
+  while (true) {
+    word = record.word.load(std::memory_order_acquire);
+    if (Word::Locked(word)) {
+      backoff.Wait();
+      continue;
+    }
+    if (Word::Dead(word)) return nullptr;
+    if (!Word::Loaded(word) || Word::RightOf(word) < wanted) [[unlikely]] {
+      Result<void> loaded = engine_.Load(context_, record, wanted);
+      if (!loaded.ok()) AbortFailed(result_code::kAbortException, loaded.error().message());
+      continue;
+    }
+    value = context_.participant.Protect(record.value);
+    if (record.word.load(std::memory_order_acquire) == word) break;
+  }
+  if (record.accessed.load(std::memory_order_relaxed) == 0) {
+    record.accessed.store(1, std::memory_order_relaxed);
+  }
+  const std::size_t count = accesses_.size();
+  if (count < kLinearMax || (count & (count - 1)) == 0) Revalidate(count);
+  return &AddAccess(record, word, value);
+}
+
+// User code never sees a mixed state: when it reads something new, everything it read before is
+// still current (rule 7).
+void Transaction::Revalidate(std::size_t count) {
+  if (Record* changed = FirstInvalid(count)) AbortConflict(changed);
+}
+
+Record* Transaction::FirstInvalid(std::size_t count) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Access& access = accesses_[i];
+    std::uint64_t word = access.record->word.load(std::memory_order_seq_cst);
+    if (word == access.word) continue;
+    // Somebody is about to change it, or only to look at it (a flush): wait for the outcome.
+    Backoff backoff;
+    while (Word::Locked(word) && (word & ~Word::kLocked) == access.word) {
+      backoff.Wait();
+      word = access.record->word.load(std::memory_order_seq_cst);
+    }
+    if (word != access.word) return access.record;
+  }
+  return nullptr;
+}
+
+void Transaction::SaveForUndo(Access& access) {
+  if (savepoint_ == 0 || access.savepoint >= savepoint_) return;
+  ValueHeader* content = nullptr;
+  if (access.state == AccessState::kEdited) {
+    const auto& values = engine_.table(access.record->table_index).values_;
+    content = values.copy(context_.participant, *access.working);
+  }
+  undo_.push_back({IndexOf(access), access.state, access.savepoint, content});
+  access.savepoint = savepoint_;
+}
+
+void Transaction::MakeEditable(Access& access) {
+  SaveForUndo(access);
+  if (access.state == AccessState::kEdited) return;
+  ZEZE_CHECK(access.state == AccessState::kRead && access.committed != nullptr);
+  const auto& values = engine_.table(access.record->table_index).values_;
+  if (access.working == nullptr) {
+    access.working = values.copy(context_.participant, *access.committed);
+  } else {
+    values.assign(*access.working, *access.committed);
+  }
+  access.state = AccessState::kEdited;
+}
+
+void Transaction::SetWorking(Access& access, ValueHeader* fresh) {
+  SaveForUndo(access);
+  TableBase& table = engine_.table(access.record->table_index);
+  if (access.working == nullptr) {
+    access.working = fresh;
+  } else {
+    table.values_.assign(*access.working, *fresh);
+    table.values_.dispose(context_.participant, fresh);
+  }
+  access.state = AccessState::kEdited;
+}
+
+void Transaction::MarkRemoved(Access& access) {
+  SaveForUndo(access);
+  access.state = AccessState::kRemoved;
+  ++access.generation;
+}
+
+void Transaction::BadHandle(const char* what) {
+  if (Record* changed = FirstInvalid(accesses_.size())) AbortConflict(changed);
+  ZEZE_LOG_CRITICAL("procedure {}: {}", name_, what);
+  ZEZE_CHECK(!"a record handle was used after its record was removed or its transaction ended");
+  std::terminate();
+}
+
+void Transaction::AbortConflict(Record* culprit) {
+  aborted_ = true;
+  culprit_ = culprit;
+  throw TransactionAborted{};
+}
+
+void Transaction::AbortFailed(std::int64_t code, std::string message) {
+  failed_ = true;
+  failure_code_ = code;
+  failure_ = std::move(message);
+  throw TransactionAborted{};
+}
+
+std::int64_t Transaction::RunBody(ProcedureName name, ProcedureBody body) {
+  try {
+    return body(*this);
+  } catch (const TransactionAborted&) {
+    return result_code::kAbortException;
+  } catch (const std::exception& e) {
+    if (aborted_ || failed_) return result_code::kAbortException;
+    if (FirstInvalid(accesses_.size()) != nullptr) {
+      aborted_ = true;
+      return result_code::kAbortException;
+    }
+    ZEZE_LOG_ERROR("procedure {} threw: {}", name.view(), e.what());
+    return result_code::kException;
+  } catch (...) {
+    if (aborted_ || failed_) return result_code::kAbortException;
+    ZEZE_LOG_ERROR("procedure {} threw something that is not a std::exception", name.view());
+    return result_code::kException;
+  }
+}
+
+std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body) {
+  const std::size_t undo_mark = undo_.size();
+  const std::size_t action_mark = actions_.size();
+  const std::uint64_t outer = std::exchange(savepoint_, ++last_savepoint_);
+  const char* outer_name = std::exchange(name_, name.c_str());
+  const std::int64_t code = RunBody(name, body);
+  name_ = outer_name;
+  savepoint_ = outer;
+  if (aborted_ || failed_) throw TransactionAborted{};  // Ends the outer procedures as well.
+  if (code != result_code::kSuccess) RollbackTo(undo_mark, action_mark);
+  return code;
+}
+
+void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark) {
+  while (undo_.size() > undo_mark) {
+    const Undo undo = undo_.back();
+    undo_.pop_back();
+    Access& access = accesses_[undo.access];
+    const auto& values = engine_.table(access.record->table_index).values_;
+    // Content that appears or vanishes by the rollback invalidates handles to it; content that is
+    // put back keeps its address and its handles.
+    if (undo.state != AccessState::kEdited) ++access.generation;
+    access.state = undo.state;
+    access.savepoint = undo.savepoint;
+    if (undo.content != nullptr) {
+      values.assign(*access.working, *undo.content);
+      values.dispose(context_.participant, undo.content);
+    }
+  }
+  std::size_t kept = action_mark;
+  for (std::size_t i = action_mark; i < actions_.size(); ++i) {
+    if (actions_[i].when == When::kRollback) actions_[i].when = When::kRolledBack;
+    if (actions_[i].when != When::kRolledBack) continue;
+    if (kept != i) actions_[kept] = std::move(actions_[i]);
+    ++kept;
+  }
+  actions_.resize(kept);
+}
+
+void Transaction::AfterCommit(Task action) {
+  actions_.push_back({When::kCommit, std::move(action)});
+}
+
+void Transaction::AfterRollback(Task action) {
+  actions_.push_back({When::kRollback, std::move(action)});
+}
+
+void Transaction::AfterDurable(Task action) {
+  actions_.push_back({When::kDurable, std::move(action)});
+}
+
+void Transaction::RunActions(bool committed) {
+  // An action may register more: by index, and moved out before it runs.
+  for (std::size_t i = 0; i < actions_.size(); ++i) {
+    const When when = actions_[i].when;
+    const bool due =
+        when == When::kRolledBack || when == (committed ? When::kCommit : When::kRollback);
+    if (!due) continue;
+    Task task = std::move(actions_[i].task);
+    try {
+      task();
+    } catch (const std::exception& e) {
+      ZEZE_LOG_ERROR("procedure {}: an action after its {} threw: {}", name_,
+                     committed ? "commit" : "rollback", e.what());
+    } catch (...) {
+      ZEZE_LOG_ERROR("procedure {}: an action after its {} threw", name_,
+                     committed ? "commit" : "rollback");
+    }
+  }
+}
+
+void Transaction::Reset() {
+  for (Access& access : accesses_) {
+    if (access.working == nullptr) continue;
+    const auto& values = engine_.table(access.record->table_index).values_;
+    values.dispose(context_.participant, access.working);
+  }
+  for (const Undo& undo : undo_) {
+    if (undo.content == nullptr) continue;
+    const auto& values = engine_.table(accesses_[undo.access].record->table_index).values_;
+    values.dispose(context_.participant, undo.content);
+  }
+  ++serial_;  // Handles of this run are void.
+  accesses_.clear();
+  undo_.clear();
+  actions_.clear();
+  writes_.clear();
+  dirty_reads_.clear();
+  fresh_.clear();
+  savepoint_ = 0;
+  last_savepoint_ = 0;
+  aborted_ = false;
+  failed_ = false;
+  has_durable_ = false;
+  culprit_ = nullptr;
+}
+
+// --- intention locks (rule 23) ----------------------------------------------------------------
+
+bool Transaction::HoldsIntent(const Record* record) const {
+  return std::find(intents_.begin(), intents_.end(), record) != intents_.end();
+}
+
+// A procedure that lost a race announces what it wrote last time, so that first runs of others wait
+// for it instead of beating it again. Local, ordered by address, given up after a bounded wait.
+void Transaction::TakeIntents() {
+  ReleaseIntents();
+  std::vector<Record*> wanted;
+  for (const Access& access : accesses_) {
+    if (access.state != AccessState::kRead || access.record == culprit_) {
+      wanted.push_back(access.record);
+    }
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (Record* record : wanted) {
+    Backoff backoff;
+    std::uint8_t free = 0;
+    while (!record->intent.compare_exchange_weak(free, 1, std::memory_order_acquire)) {
+      if (backoff.rounds() > kIntentRoundsMax) break;
+      backoff.Wait();
+      free = 0;
+    }
+    if (backoff.rounds() <= kIntentRoundsMax) intents_.push_back(record);
+  }
+}
+
+void Transaction::ReleaseIntents() {
+  for (Record* record : intents_) record->intent.store(0, std::memory_order_release);
+  intents_.clear();
+}
+
+}  // namespace zeze

@@ -1,0 +1,228 @@
+// Transaction: the private view of the tables in which a procedure works.
+//
+//   engine.Call("level up", [&](zeze::Transaction& tx) {
+//     auto role = roles.Edit(tx, id);
+//     if (!role) return kNoSuchRole;          // Any code but 0 rolls back.
+//     role->level += 1;
+//     tx.AfterCommit([id] { NotifyClient(id); });
+//     return zeze::result_code::kSuccess;
+//   });
+//
+// Nothing is locked while the procedure runs. At the end its reads are checked; if somebody changed
+// one of them meanwhile, the procedure runs again: it must not have effects besides its tables and
+// the actions registered here.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/transaction/context.h"
+#include "zeze/transaction/procedure_name.h"
+#include "zeze/transaction/record.h"
+
+namespace zeze {
+
+class Engine;
+class TableBase;
+
+enum class TransactionLevel : std::uint8_t {
+  kSerializable,
+  // A procedure that wrote nothing is believed without checking its reads: they may be of different
+  // moments.
+  kAllowDirtyWhenAllRead,
+};
+
+// Thrown by table access when the transaction cannot go on: it lost a race and runs again, or a
+// record cannot be had. Not a std::exception, so that user code does not swallow it by accident;
+// swallowing it with catch (...) changes nothing, the transaction is marked.
+struct TransactionAborted {};
+
+using ProcedureBody = FunctionRef<std::int64_t(Transaction&)>;
+
+namespace internal {
+
+enum class AccessState : std::uint8_t {
+  kRead,     // The record as committed.
+  kEdited,   // `working` is the content.
+  kRemoved,  // Absent.
+};
+
+// One record in a transaction.
+struct Access {
+  Record* record = nullptr;
+  std::uint64_t word = 0;            // When it was read; unlocked.
+  ValueHeader* committed = nullptr;  // What was read; protected until the transaction ends.
+  ValueHeader* working = nullptr;    // One address for the life of the transaction.
+  std::uint64_t savepoint = 0;       // Serial of the last savepoint that saved this access.
+  std::uint32_t generation = 0;      // Changes when handles to the content become invalid.
+  AccessState state = AccessState::kRead;
+
+  const ValueHeader* content() const {
+    if (state == AccessState::kRead) return committed;
+    return state == AccessState::kEdited ? working : nullptr;
+  }
+};
+
+// How a transaction handles values whose type it does not know.
+struct ValueOperations {
+  std::size_t bytes;
+  ValueHeader* (*copy)(Participant& by, const ValueHeader& value);
+  void (*assign)(ValueHeader& to, const ValueHeader& from);
+  Disposer dispose;
+  // Sets the bean's version variable to the old value's plus one; null if it has none.
+  void (*raise_version)(ValueHeader& value, const ValueHeader* old);
+};
+
+enum class Outcome : std::uint8_t { kCommitted, kRolledBack, kConflict, kFailed };
+
+}  // namespace internal
+
+// Belongs to one thread, valid while its procedure runs.
+class Transaction {
+ public:
+  Transaction(Engine& engine, internal::Context& context);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // Runs a nested procedure: a result other than 0, or an exception, undoes what it did and nothing
+  // else. Returns its result.
+  std::int64_t Call(ProcedureName name, ProcedureBody body);
+
+  // Runs after the commit, in the order of registration, on this thread. Dropped if the nested
+  // procedure that registered it rolls back. A crash right after the commit may lose both the action
+  // and, unless a table is durable at commit, the commit itself: see AfterDurable.
+  void AfterCommit(Task action);
+
+  // Runs if the procedure that registered it rolls back, alone or with the whole transaction.
+  void AfterRollback(Task action);
+
+  // Runs once what the transaction wrote is in the storage, on some thread. For effects that must
+  // never exist without their cause.
+  void AfterDurable(Task action);
+
+  Engine& engine() const { return engine_; }
+  const char* procedure_name() const { return name_; }
+  // 1 for the first run; higher after lost races.
+  int attempt() const { return attempt_; }
+
+  // Below: for Table and Engine.
+
+  // The transaction's entry for the record, read and checked. Throws TransactionAborted.
+  // Null: the record was evicted; find it again.
+  internal::Access* Open(internal::Record& record, bool for_write);
+  internal::Access& at(std::size_t index) { return accesses_[index]; }
+  std::size_t IndexOf(const internal::Access& access) const {
+    return static_cast<std::size_t>(&access - accesses_.data());
+  }
+
+  // Makes the content editable: a copy of what is there, made once.
+  void MakeEditable(internal::Access& access);
+  // Gives an access a fresh working copy, taken over from the caller.
+  void SetWorking(internal::Access& access, internal::ValueHeader* fresh);
+  void MarkRemoved(internal::Access& access);
+
+  internal::Participant& participant() { return context_.participant; }
+  internal::Context& context() { return context_; }
+  // Of the transaction this object runs now; handles remember it.
+  std::uint64_t serial() const { return serial_; }
+
+  // A handle was used after its content was gone: a wrong program, unless this transaction is doomed
+  // already and saw a mixed state; then it runs again.
+  [[noreturn]] void BadHandle(const char* what);
+
+  [[noreturn]] void AbortConflict(internal::Record* culprit);
+  [[noreturn]] void AbortFailed(std::int64_t code, std::string message);
+
+ private:
+  friend class Engine;
+
+  struct Undo {
+    std::size_t access;
+    internal::AccessState state;
+    std::uint64_t savepoint;
+    internal::ValueHeader* content;  // A copy, if state was kEdited.
+  };
+
+  static constexpr std::uint64_t kDirtyBatch = 64;
+
+  enum class When : std::uint8_t { kCommit, kRollback, kDurable, kRolledBack };
+
+  struct Action {
+    When when;
+    Task task;
+  };
+
+  void Begin(ProcedureName name, TransactionLevel level, int attempt);
+  internal::Outcome Finish(std::int64_t code);
+  internal::Outcome Commit();
+  internal::Outcome FinishReadOnly();
+  void Reset();
+
+  internal::Access* FindAccess(const internal::Record* record);
+  internal::Access& AddAccess(internal::Record& record, std::uint64_t word,
+                              internal::ValueHeader* value);
+  void Revalidate(std::size_t count);
+  internal::Record* FirstInvalid(std::size_t count) const;
+  void SaveForUndo(internal::Access& access);
+  void RollbackTo(std::size_t undo_mark, std::size_t action_mark);
+  std::int64_t RunBody(ProcedureName name, ProcedureBody body);
+
+  bool LeaseExpired();
+  void FindDirtyReads();
+  bool HasDurableActions() const;
+  bool PrepareWrites();
+  bool LockWrites();
+  void UnlockWrites(std::size_t count);
+  std::uint64_t PublishEpoch();
+  internal::Record* FirstInvalidAtCommit() const;
+  static bool IsWrite(const internal::Access& access) {
+    return access.state == internal::AccessState::kEdited ||
+           (access.state == internal::AccessState::kRemoved && access.committed != nullptr);
+  }
+  void Install(internal::Access& access, std::uint64_t epoch);
+  void LogCommit(std::uint64_t epoch);
+  void MakeTicket();
+  void DeliverChanges();
+  void RunActions(bool committed);
+
+  void TakeIntents();
+  void ReleaseIntents();
+  bool HoldsIntent(const internal::Record* record) const;
+
+  Engine& engine_;
+  internal::Context& context_;
+  const char* name_ = "";
+  TransactionLevel level_ = TransactionLevel::kSerializable;
+  int attempt_ = 0;
+  std::uint64_t serial_ = 0;
+
+  std::vector<internal::Access> accesses_;
+  std::vector<std::uint32_t> index_;  // Open addressing over accesses_, used beyond kLinearMax.
+  std::vector<Undo> undo_;
+  std::vector<Action> actions_;
+  std::vector<std::uint32_t> writes_;  // Indexes into accesses_, in lock order.
+  std::vector<internal::Record*> dirty_reads_;
+  std::vector<internal::Record*> fresh_;  // Records this commit made dirty in its epoch.
+  std::vector<internal::Record*> intents_;
+  std::vector<std::pair<internal::ValueHeader*, internal::Disposer>> garbage_;
+  std::vector<TableBase*> changed_tables_;
+  internal::DurabilityTicket* ticket_ = nullptr;
+  std::uint64_t savepoint_ = 0;  // Serial of the innermost open savepoint.
+  std::uint64_t last_savepoint_ = 0;
+
+  bool aborted_ = false;  // A conflict was met: run again, whatever user code returned.
+  bool failed_ = false;   // A record could not be had: fail with failure_code_.
+  bool has_durable_ = false;
+  std::int64_t failure_code_ = 0;
+  std::string failure_;
+  internal::Record* culprit_ = nullptr;
+};
+
+}  // namespace zeze

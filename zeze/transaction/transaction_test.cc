@@ -1,0 +1,418 @@
+#include "zeze/transaction/transaction.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/storage/memory/memory_storage.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table.h"
+#include "zeze/transaction/testing/beans.h"
+
+namespace zeze {
+namespace {
+
+using testing::BAccount;
+using testing::BBag;
+using ::testing::ElementsAre;
+
+constexpr TableDescriptor kAccounts{.id = 1, .name = "test_accounts"};
+constexpr TableDescriptor kBags{.id = 2, .name = "test_bags"};
+constexpr TableDescriptor kScratch{.id = 3, .name = "test_scratch", .memory = true};
+
+class TransactionTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+  void TearDown() override { Close(); }
+
+  void Open() {
+    engine = std::make_unique<Engine>(
+        EngineOptions{.storage = storage.get(), .checkpoint_period = std::chrono::seconds(0)});
+    ASSERT_TRUE(engine->AddTable(accounts).ok());
+    ASSERT_TRUE(engine->AddTable(bags).ok());
+    ASSERT_TRUE(engine->AddTable(scratch).ok());
+    ASSERT_TRUE(engine->Start().ok());
+  }
+  void Close() {
+    ASSERT_TRUE(engine->Stop().ok());
+    engine.reset();
+  }
+
+  void Set(std::int64_t key, std::int64_t balance) {
+    ASSERT_EQ(0, engine->Call("set", [&](Transaction& tx) {
+      accounts.Put(tx, key, BAccount{.balance = balance, .owner = {}});
+      return 0;
+    }));
+  }
+  std::optional<std::int64_t> Balance(std::int64_t key) {
+    auto copy = accounts.ReadCopy(key);
+    if (!copy.value()) return std::nullopt;
+    return copy.value()->balance;
+  }
+
+  std::unique_ptr<Storage> storage = OpenMemoryStorage();
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  Table<std::string, BBag> bags{kBags};
+  Table<std::int64_t, BAccount> scratch{kScratch};
+  std::unique_ptr<Engine> engine;
+};
+
+TEST_F(TransactionTest, CommitsWhenTheResultIsZero) {
+  Set(1, 100);
+
+  EXPECT_EQ(100, Balance(1));
+  EXPECT_EQ(std::nullopt, Balance(2));
+}
+
+TEST_F(TransactionTest, RollsBackEverythingOnAnyOtherResult) {
+  Set(1, 100);
+
+  const auto code = engine->Call("fail", [&](Transaction& tx) {
+    accounts.Edit(tx, 1)->balance = 5;
+    accounts.Put(tx, 2, {});
+    return 42;
+  });
+
+  EXPECT_EQ(42, code);
+  EXPECT_EQ(100, Balance(1));
+  EXPECT_EQ(std::nullopt, Balance(2));
+}
+
+TEST_F(TransactionTest, AnExceptionRollsBack) {
+  Set(1, 100);
+
+  const auto code = engine->Call("throws", [&](Transaction& tx) -> std::int64_t {
+    accounts.Edit(tx, 1)->balance = 5;
+    throw std::runtime_error("out of luck");
+  });
+
+  EXPECT_EQ(result_code::kException, code);
+  EXPECT_EQ(100, Balance(1));
+}
+
+TEST_F(TransactionTest, ANestedProcedureRollsBackAlone) {
+  Set(1, 100);
+
+  const auto code = engine->Call("outer", [&](Transaction& tx) -> std::int64_t {
+    auto account = accounts.Edit(tx, 1);
+    account->balance = 50;
+    EXPECT_EQ(7, tx.Call("inner", [&](Transaction& inner) {
+      accounts.Edit(inner, 1)->balance = 1;
+      accounts.Put(inner, 2, {});
+      accounts.Remove(inner, 1);
+      return 7;
+    }));
+    EXPECT_EQ(50, accounts.Get(tx, 1)->balance);
+    EXPECT_EQ(nullptr, accounts.Get(tx, 2));
+    EXPECT_EQ(0, tx.Call("inner", [&](Transaction& inner) {
+      accounts.GetOrAdd(inner, 3)->balance = 3;
+      return 0;
+    }));
+    return 0;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(50, Balance(1));
+  EXPECT_EQ(std::nullopt, Balance(2));
+  EXPECT_EQ(3, Balance(3));
+}
+
+// Hole 24: the outer handle writes into the one working copy, whatever nested procedures did.
+TEST_F(TransactionTest, AnOuterHandleSurvivesNestedEditsAndRollbacks) {
+  Set(1, 100);
+
+  engine->Call("outer", [&](Transaction& tx) -> std::int64_t {
+    auto account = accounts.Edit(tx, 1);
+    BAccount* address = &*account;
+    account->balance = 10;
+    tx.Call("inner", [&](Transaction& inner) {
+      accounts.Edit(inner, 1)->balance = 20;
+      return 1;
+    });
+    EXPECT_EQ(address, &*account);
+    EXPECT_EQ(10, account->balance);
+    tx.Call("inner", [&](Transaction& inner) {
+      accounts.Put(inner, 1, BAccount{.balance = 30, .owner = {}});
+      return 0;
+    });
+    EXPECT_EQ(30, account->balance);
+    account->balance += 1;
+    return 0;
+  });
+
+  EXPECT_EQ(31, Balance(1));
+}
+
+using TransactionDeathTest = TransactionTest;
+
+TEST_F(TransactionDeathTest, AHandleFailsLoudlyAfterARemove) {
+  Set(1, 100);
+
+  EXPECT_DEATH(engine->Call("remove",
+                            [&](Transaction& tx) {
+                              auto account = accounts.Edit(tx, 1);
+                              accounts.Remove(tx, 1);
+                              account->balance = 1;
+                              return 0;
+                            }),
+               "handle");
+}
+
+TEST_F(TransactionDeathTest, AHandleFailsLoudlyAfterItsTransaction) {
+  Set(1, 100);
+  Edited<BAccount> kept;
+  engine->Call("keep", [&](Transaction& tx) {
+    kept = accounts.Edit(tx, 1);
+    return 0;
+  });
+
+  EXPECT_DEATH(kept->balance = 1, "handle");
+}
+
+TEST_F(TransactionTest, SiblingSavepointsRestoreTheirOwnState) {
+  Set(1, 0);
+
+  engine->Call("outer", [&](Transaction& tx) -> std::int64_t {
+    for (int i = 1; i <= 4; ++i) {
+      tx.Call("keep", [&](Transaction& inner) {
+        accounts.Edit(inner, 1)->balance += 1;
+        return 0;
+      });
+      tx.Call("drop", [&](Transaction& inner) {
+        accounts.Edit(inner, 1)->balance += 100;
+        inner.Call("kept inside dropped", [&](Transaction& deep) {
+          accounts.Edit(deep, 1)->balance += 1000;
+          return 0;
+        });
+        return 1;
+      });
+      EXPECT_EQ(i, accounts.Get(tx, 1)->balance);
+    }
+    return 0;
+  });
+
+  EXPECT_EQ(4, Balance(1));
+}
+
+TEST_F(TransactionTest, ActionsRunAfterTheOutcomeTheyWereRegisteredFor) {
+  std::vector<std::string> ran;
+  const auto note = [&ran](const char* what) { return [&ran, what] { ran.emplace_back(what); }; };
+
+  engine->Call("commits", [&](Transaction& tx) -> std::int64_t {
+    tx.AfterCommit(note("commit 1"));
+    tx.AfterRollback(note("never"));
+    tx.Call("rolls back", [&](Transaction& inner) {
+      inner.AfterCommit(note("never"));
+      inner.AfterRollback(note("nested rollback"));
+      return 1;
+    });
+    tx.AfterCommit(note("commit 2"));
+    return 0;
+  });
+  engine->Call("rolls back", [&](Transaction& tx) -> std::int64_t {
+    tx.AfterCommit(note("never"));
+    tx.AfterRollback(note("rollback"));
+    return 1;
+  });
+
+  EXPECT_THAT(ran, ElementsAre("commit 1", "nested rollback", "commit 2", "rollback"));
+}
+
+TEST_F(TransactionTest, TableOperationsSeeTheirOwnTransaction) {
+  Set(1, 100);
+
+  EXPECT_EQ(0, engine->Call("operations", [&](Transaction& tx) -> std::int64_t {
+    EXPECT_TRUE(accounts.Contains(tx, 1));
+    EXPECT_FALSE(accounts.TryAdd(tx, 1, {}));
+    EXPECT_TRUE(accounts.TryAdd(tx, 2, BAccount{.balance = 2, .owner = {}}));
+    EXPECT_EQ(2, accounts.Get(tx, 2)->balance);
+    EXPECT_TRUE(accounts.Remove(tx, 2));
+    EXPECT_FALSE(accounts.Remove(tx, 2));
+    EXPECT_FALSE(accounts.Edit(tx, 2));
+    bool added = false;
+    accounts.GetOrAdd(tx, 3, &added)->balance = 3;
+    EXPECT_TRUE(added);
+    EXPECT_TRUE(accounts.Remove(tx, 1));
+    accounts.Insert(tx, 1, BAccount{.balance = 11, .owner = {}});
+    EXPECT_THROW(accounts.Insert(tx, 1, {}), DuplicateKeyError);
+    return 0;
+  }));
+
+  EXPECT_EQ(11, Balance(1));
+  EXPECT_EQ(std::nullopt, Balance(2));
+  EXPECT_EQ(3, Balance(3));
+}
+
+TEST_F(TransactionTest, SurvivesAStopAndAStart) {
+  Set(1, 100);
+  Set(2, 200);
+  engine->Call("remove", [&](Transaction& tx) {
+    accounts.Remove(tx, 2);
+    scratch.Put(tx, 1, {});
+    return 0;
+  });
+
+  Close();
+  Open();
+
+  EXPECT_EQ(100, Balance(1));
+  EXPECT_EQ(std::nullopt, Balance(2));
+  EXPECT_EQ(std::nullopt, scratch.ReadCopy(1).value());
+}
+
+TEST_F(TransactionTest, TheVersionVariableCountsCommits) {
+  for (int i = 0; i < 3; ++i) {
+    engine->Call("push", [&](Transaction& tx) {
+      bags.GetOrAdd(tx, "a")->items.PushBack(i);
+      return 0;
+    });
+  }
+
+  EXPECT_EQ(3, bags.ReadCopy("a").value()->version);
+}
+
+TEST_F(TransactionTest, TwoTransactionsInOneThreadConflict) {
+  Set(1, 100);
+  int runs = 0;
+
+  const auto code = engine->Call("outer", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    const std::int64_t seen = accounts.Get(tx, 1)->balance;
+    if (runs == 1) Set(1, 500);
+    accounts.Edit(tx, 1)->balance = seen + 1;
+    return 0;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(501, Balance(1));
+}
+
+// A failure decided on what is not true any more is not believed.
+TEST_F(TransactionTest, AFailureIsValidatedToo) {
+  Set(1, 0);
+  int runs = 0;
+
+  const auto code = engine->Call("withdraw", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    const std::int64_t seen = accounts.Get(tx, 1)->balance;
+    if (runs == 1) Set(1, 500);
+    if (seen < 100) return 9;
+    accounts.Edit(tx, 1)->balance -= 100;
+    return 0;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(400, Balance(1));
+}
+
+// Hole 21: a doomed run never sees the new X beside the old Y.
+TEST_F(TransactionTest, NeverSeesAMixedState) {
+  Set(1, 50);
+  Set(2, 50);
+  int runs = 0;
+
+  engine->Call("sum", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    const std::int64_t x = accounts.Get(tx, 1)->balance;
+    if (runs == 1) {
+      engine->Call("transfer", [&](Transaction& other) {
+        accounts.Edit(other, 1)->balance -= 10;
+        accounts.Edit(other, 2)->balance += 10;
+        return 0;
+      });
+    }
+    const std::int64_t y = accounts.Get(tx, 2)->balance;
+    EXPECT_EQ(100, x + y);
+    return 0;
+  });
+
+  EXPECT_EQ(2, runs);
+}
+
+TEST_F(TransactionTest, SwallowingTheAbortDoesNotCommit) {
+  Set(1, 50);
+  Set(2, 50);
+  int runs = 0;
+
+  const auto code = engine->Call("swallows", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    try {
+      accounts.Get(tx, 1);
+      if (runs == 1) Set(1, 1);
+      accounts.Get(tx, 2);
+    } catch (...) {  // NOLINT: what a careless user does
+    }
+    accounts.Put(tx, 3, BAccount{.balance = runs, .owner = {}});
+    return 0;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(2, Balance(3));
+}
+
+TEST_F(TransactionTest, GivesUpAfterTooManyTriesAndSaysWhy) {
+  Set(1, 0);
+  int runs = 0;
+
+  const auto code = engine->Call("unlucky", [&](Transaction& tx) -> std::int64_t {
+    accounts.Get(tx, 1);
+    Set(1, ++runs);
+    return 0;
+  });
+
+  EXPECT_EQ(result_code::kTooManyTry, code);
+  EXPECT_EQ(256, runs);
+}
+
+TEST_F(TransactionTest, TransfersKeepTheSum) {
+  constexpr int kAccountCount = 20;
+  for (int i = 0; i < kAccountCount; ++i) Set(i, 1000);
+
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::uint64_t random = 88172645463325252ULL + static_cast<std::uint64_t>(t);
+      for (int i = 0; i < 20000; ++i) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        const auto from = static_cast<std::int64_t>(random % kAccountCount);
+        const auto to = static_cast<std::int64_t>((random >> 20) % kAccountCount);
+        const auto amount = static_cast<std::int64_t>((random >> 40) % 10);
+        engine->Call("transfer", [&](Transaction& tx) -> std::int64_t {
+          auto source = accounts.Edit(tx, from);
+          if (source->balance < amount) return 1;
+          source->balance -= amount;
+          accounts.Edit(tx, to)->balance += amount;
+          return 0;
+        });
+        if (i % 5000 == 0) {
+          EXPECT_TRUE(engine->CheckpointNow().ok());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  std::int64_t sum = 0;
+  EXPECT_EQ(kAccountCount, accounts
+                               .Walk([&](std::int64_t, const BAccount& account) {
+                                 sum += account.balance;
+                                 return true;
+                               })
+                               .value());
+  EXPECT_EQ(1000 * kAccountCount, sum);
+}
+
+}  // namespace
+}  // namespace zeze
