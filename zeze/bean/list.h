@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "zeze/base/check.h"
+#include "zeze/bean/hash.h"
 #include "zeze/bean/internal/sequence.h"
 #include "zeze/bean/internal/slot.h"
 #include "zeze/bean/internal/stable_iterator.h"
@@ -143,7 +144,7 @@ class List {
     for (std::size_t i = 0; i < count * kBytes(); i += kBytes()) {
       const T& x = Slot::Read(a + i);
       const T& y = Slot::Read(b + i);
-      if (&x != &y && !(x == y)) return false;
+      if (&x != &y && !SameKey(x, y)) return false;
     }
     return true;
   }

@@ -39,7 +39,7 @@ struct MapEntry {
   V value;
 
   friend bool operator==(const MapEntry& a, const MapEntry& b) {
-    return a.key == b.key && a.value == b.value;
+    return SameKey(a.key, b.key) && SameKey(a.value, b.value);
   }
 };
 
@@ -134,7 +134,7 @@ class Map {
 
   friend bool operator==(const Map& a, const Map& b) {
     return a.size() == b.size() && a.table_.Compare(b.table_, [](const auto* x, const auto* y) {
-      return x != nullptr && y != nullptr && (x == y || x->value == y->value);
+      return x != nullptr && y != nullptr && (x == y || SameKey(x->value, y->value));
     });
   }
 
