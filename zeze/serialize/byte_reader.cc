@@ -60,35 +60,64 @@ std::string_view ByteReader::Since(std::size_t begin) const {
   return {begin_ + begin, Consumed() - begin};
 }
 
-std::uint64_t ByteReader::ReadBigEndian(unsigned bytes) {
+// The next 8 bytes, which must be there.
+std::uint64_t ByteReader::PeekBigEndian() const {
+  std::uint64_t value;
+  std::memcpy(&value, cursor_, sizeof(value));
+  return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+}
+
+std::uint64_t ByteReader::TakeBigEndian(unsigned bytes) {
   std::uint64_t value = 0;
   for (unsigned i = 0; i < bytes; ++i) value = (value << 8) | static_cast<std::uint8_t>(*cursor_++);
   return value;
 }
 
+// An unsigned number starts with as many ones as bytes follow its first one, and a zero unless
+// there are eight of them.
 std::uint64_t ByteReader::ReadLongUnsigned() {
+  if (remaining() >= 8) [[likely]] {
+    const std::uint64_t bits = PeekBigEndian();
+    const auto more = static_cast<unsigned>(std::countl_one(bits));
+    if (more < 8) {
+      cursor_ += more + 1;
+      return (bits << (more + 1)) >> (64 - 7 * (more + 1));
+    }
+  }
   if (cursor_ == end_) return FailShort(1);
   const auto first = static_cast<std::uint8_t>(*cursor_);
   const auto more = static_cast<unsigned>(std::countl_one(first));
   if (remaining() < 1 + more) return FailShort(1 + more);
   ++cursor_;
-  // The bits of the first byte behind its ones and their zero; none from 7 ones on.
-  const std::uint64_t high = more >= 7 ? 0 : first & (0x7FU >> more);
-  if (more == 8) return ReadBigEndian(8);
-  return (high << (8 * more)) | ReadBigEndian(more);
+  if (more == 8) return TakeBigEndian(8);
+  const std::uint64_t high = first & (0x7FU >> more);
+  return (high << (8 * more)) | TakeBigEndian(more);
 }
 
+// A signed number starts with a zero, as many ones as bytes follow its first one, and a zero unless
+// there are seven or eight of them: then the next bit tells the two apart. A negative number is the
+// complement of what its complemented bits mean.
 std::int64_t ByteReader::ReadLongSigned() {
+  if (remaining() >= 8) [[likely]] {
+    const std::uint64_t raw = PeekBigEndian();
+    const auto sign = static_cast<std::uint64_t>(static_cast<std::int64_t>(raw) >> 63);
+    const std::uint64_t bits = raw ^ sign;
+    const auto more = static_cast<unsigned>(std::countl_one(bits << 1));
+    if (more < 7) {
+      cursor_ += more + 1;
+      return static_cast<std::int64_t>(((bits << (more + 2)) >> (58 - 7 * more)) ^ sign);
+    }
+  }
   if (cursor_ == end_) return FailShort(1);
-  // A negative number is the complement of what its complemented bytes mean.
   const auto first = static_cast<std::int8_t>(*cursor_);
   const auto sign = static_cast<std::uint64_t>(std::int64_t{first} >> 63);
   const auto head = static_cast<std::uint8_t>(static_cast<std::uint8_t>(first) ^ (sign & 0xFF));
   const auto more = static_cast<unsigned>(std::countl_one(static_cast<std::uint8_t>(head << 1)));
   if (remaining() < 1 + more) return FailShort(1 + more);
   ++cursor_;
-  const std::uint64_t mask = more == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * more);
-  std::uint64_t value = ReadBigEndian(more) ^ (sign & mask);
+  if (more == 0) return first;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * more);
+  std::uint64_t value = TakeBigEndian(more) ^ (sign & mask);
   if (more < 7) {
     value |= std::uint64_t{head & (0x3FU >> more)} << (8 * more);
   } else if (value >> 55 != 0) {
@@ -124,7 +153,8 @@ bool ByteReader::CheckTypeCode(unsigned code) {
   return false;
 }
 
-Tag ByteReader::ReadTag(int& last_id) {
+// The end, the mark of a base, an id far from the last one, and everything that is wrong.
+Tag ByteReader::ReadRareTag(int& last_id) {
   constexpr Tag kEnd{.id = 0, .type = TypeCode::kInteger, .end = true, .base = false};
   if (cursor_ == end_) {
     FailShort(1);

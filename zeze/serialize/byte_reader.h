@@ -132,7 +132,18 @@ class ByteReader {
   // The next tag; last_id must be 0 before the first field of a bean. Leaves the id of a field in
   // last_id, and 0 after the mark of a base bean. Fails on an id above kFieldIdMax, on an unassigned
   // type and on a byte 02 to 0F.
-  Tag ReadTag(int& last_id);
+  Tag ReadTag(int& last_id) {
+    if (cursor_ != end_) [[likely]] {
+      const auto byte = static_cast<std::uint8_t>(*cursor_);
+      const int id = last_id + (byte >> 4);
+      if (byte >= 0x10 && byte < 0xF0 && (byte & 0x0F) <= kTypeCodeMax && id <= kFieldIdMax) {
+        ++cursor_;
+        last_id = id;
+        return {.id = id, .type = static_cast<TypeCode>(byte & 0x0F), .end = false, .base = false};
+      }
+    }
+    return ReadRareTag(last_id);
+  }
 
   // Number of elements, and their type. 0 after a failure.
   std::size_t ReadListHeader(TypeCode& element);
@@ -199,9 +210,11 @@ class ByteReader {
 
   std::size_t Consumed() const { return static_cast<std::size_t>(cursor_ - begin_); }
 
+  Tag ReadRareTag(int& last_id);
   std::uint64_t ReadLongUnsigned();
   std::int64_t ReadLongSigned();
-  std::uint64_t ReadBigEndian(unsigned bytes);
+  std::uint64_t PeekBigEndian() const;
+  std::uint64_t TakeBigEndian(unsigned bytes);
   std::int64_t ReadInt64As(TypeCode type);
   std::int32_t ReadInt32As(TypeCode type);
   std::size_t CheckCount(std::uint64_t count, std::size_t element_bytes_min);

@@ -54,6 +54,11 @@ TEST(ByteReader, ReadsEveryNumberItsWriterWrites) {
       out.WriteUlong(value);
       out.WriteUint(static_cast<std::uint32_t>(value));
     });
+    // Alone in its bytes, and with others behind it: the two are read in different ways.
+    ByteReader alone(std::string_view(bytes).substr(
+        0, Written([&](ByteWriter& out) { out.WriteLong(number); }).size()));
+    ASSERT_EQ(alone.ReadLong(), number);
+    ASSERT_EQ(alone.remaining(), 0U);
     ByteReader in(bytes);
     ASSERT_EQ(in.ReadLong(), number);
     ASSERT_EQ(in.ReadUlong(), value);
@@ -65,6 +70,7 @@ TEST(ByteReader, ReadsEveryNumberItsWriterWrites) {
 TEST(ByteReader, AcceptsOverlongNumbers) {
   const auto read_long = [](ByteReader& in) { return in.ReadLong(); };
   EXPECT_EQ(ReadAll("\x40\x05", read_long), 5);
+  EXPECT_EQ(ReadAll("\xbf\xff", read_long), -1);
   EXPECT_EQ(ReadAll("\x7f\x00\x00\x00\x00\x00\x00\x05"s, read_long), 5);
   EXPECT_EQ(ReadAll("\x7f\x80\x00\x00\x00\x00\x00\x00\x05"s, read_long), 5);
   EXPECT_EQ(ReadAll("\x80\x7f\xff\xff\xff\xff\xff\xff\xff", read_long), -1);
