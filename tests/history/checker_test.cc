@@ -1,0 +1,679 @@
+// Each anomaly in the smallest history that has it: it must be found, named, and told as it is. And
+// what only looks like one must pass.
+
+#include "tests/history/checker.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/history/history.h"
+#include "tests/history/story.h"
+
+namespace zeze::history {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Order = Options::Order;
+using Readers = Options::Readers;
+
+Report CheckStory(const std::vector<Told>& story, const Options& options = {}) {
+  return Check(Tell(story), options);
+}
+
+void ExpectOk(const std::vector<Told>& story, const Options& options = {}) {
+  const Report report = CheckStory(story, options);
+  EXPECT_TRUE(report.ok()) << report.ToString();
+}
+
+// The one anomaly of the story.
+Anomaly Find(const std::vector<Told>& story, AnomalyKind kind, const Options& options = {}) {
+  const Report report = CheckStory(story, options);
+  EXPECT_FALSE(report.ok());
+  EXPECT_THAT(report.anomalies, SizeIs(1)) << report.ToString();
+  if (report.anomalies.empty()) return {};
+  EXPECT_EQ(ToString(report.anomalies[0].kind), ToString(kind)) << report.ToString();
+  return report.anomalies[0];
+}
+
+std::vector<std::string> Kinds(const Anomaly& anomaly) {
+  std::vector<std::string> kinds;
+  for (const Dependency& dependency : anomaly.cycle) kinds.emplace_back(ToString(dependency.kind));
+  return kinds;
+}
+
+TEST(Check, EmptyHistoryPasses) {
+  ExpectOk({});
+}
+
+TEST(Check, SerialHistoryPasses) {
+  ExpectOk({
+      {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}, .begin = 1, .end = 2},
+      {.id = 2, .does = {Sees(7, {10}), Appends(7, 20), Appends(8, 21)}, .begin = 3, .end = 4},
+      {.id = 3, .does = {SeesState(7, {10, 20}), Sees(8, {21})}, .begin = 5, .end = 6},
+  });
+}
+
+TEST(Check, OverlappingTransactionsMayComeInAnyOrder) {
+  ExpectOk({
+      {.id = 1, .does = {Sees(7, {20}), Appends(7, 10)}},
+      {.id = 2, .does = {Sees(7, {}), Appends(7, 20)}},
+      {.id = 3, .does = {Sees(7, {})}},
+  });
+}
+
+TEST(Check, CountsWhatItChecked) {
+  const Report report = CheckStory({
+      {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}},
+      {.id = 2, .does = {Sees(7, {10}), Appends(8, 20)}},
+      {.id = 3, .does = {Sees(7, {})}, .outcome = Outcome::kFailed},
+      {.id = 4, .does = {Sees(7, {})}, .outcome = Outcome::kAborted},
+  });
+
+  EXPECT_EQ(report.transaction_count, 3u);
+  EXPECT_EQ(report.committed_count, 2u);
+  EXPECT_EQ(report.read_count, 3u);
+  EXPECT_EQ(report.append_count, 2u);
+  EXPECT_EQ(report.ordered_append_count, 1u);  // Nobody looked at key 8.
+  EXPECT_EQ(report.key_count, 2u);
+  EXPECT_EQ(report.dependency_count, 2u);  // T1 -> T2, T3 -> T1.
+  EXPECT_THAT(report.ToString(), HasSubstr("serializable"));
+}
+
+// ---- Single reads.
+
+TEST(Check, FindsElementFromNowhere) {
+  const Anomaly anomaly =
+      Find({{.id = 5, .name = "audit", .does = {Sees(7, {99})}}}, AnomalyKind::kUnknownElement);
+  EXPECT_EQ(anomaly.text, "T5 `audit` read element 99 of key 7, which nobody appended there");
+}
+
+TEST(Check, SaysWhereAStrayElementBelongs) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 4, .name = "deposit", .does = {Appends(8, 99)}},
+          {.id = 5, .name = "audit", .does = {SeesState(7, {99})}},
+      },
+      AnomalyKind::kUnknownElement);
+  EXPECT_THAT(anomaly.text, HasSubstr("(T4 `deposit` appended it to key 8)"));
+}
+
+TEST(Check, FindsAbortedRead) {
+  for (const Outcome outcome : {Outcome::kAborted, Outcome::kFailed}) {
+    const Anomaly anomaly = Find(
+        {
+            {.id = 4, .name = "deposit", .does = {Appends(7, 40)}, .outcome = outcome},
+            {.id = 5, .name = "audit", .does = {SeesState(7, {40})}},
+        },
+        AnomalyKind::kAbortedRead);
+    EXPECT_EQ(anomaly.text,
+              "T5 `audit` read element 40 of key 7, which T4 `deposit` appended and rolled back");
+    EXPECT_THAT(anomaly.transactions, ElementsAre(5, 4));
+  }
+}
+
+TEST(Check, FindsAbortedReadInTheMiddleOfAList) {
+  Find(
+      {
+          {.id = 4, .does = {Appends(7, 40)}, .outcome = Outcome::kAborted},
+          {.id = 5, .does = {Appends(7, 50)}},
+          {.id = 6, .does = {Sees(7, {40, 50})}},
+      },
+      AnomalyKind::kAbortedRead);
+}
+
+TEST(Check, FindsReadOfWhatANestedProcedureRolledBack) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 4,
+           .name = "outer",
+           .does = {Appends(8, 39), Appends(7, 40), RollsBackTo(1), Appends(8, 41)}},
+          {.id = 5, .name = "audit", .does = {Sees(7, {40}), Sees(8, {39, 41})}},
+      },
+      AnomalyKind::kAbortedRead);
+  EXPECT_THAT(anomaly.text, HasSubstr("which T4 `outer` appended and rolled back"));
+}
+
+TEST(Check, FindsReadOfATransactionLostInACrash) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 4, .name = "deposit", .does = {Appends(7, 40)}, .outcome = Outcome::kLost},
+          {.id = 5, .name = "audit", .does = {Sees(7, {40})}},
+      },
+      AnomalyKind::kAbortedRead);
+  EXPECT_THAT(anomaly.text, HasSubstr("which T4 `deposit` appended and a crash took away"));
+}
+
+TEST(Check, FindsIntermediateRead) {
+  for (const bool compact : {false, true}) {
+    const Anomaly anomaly = Find(
+        {
+            {.id = 4, .name = "twice", .does = {Appends(7, 40), Appends(7, 41)}},
+            {.id = 5,
+             .name = "audit",
+             .does = {compact ? Deed(SeesState(7, {40})) : Deed(Sees(7, {40}))}},
+            {.id = 6, .does = {Sees(7, {40, 41})}},
+        },
+        AnomalyKind::kIntermediateRead);
+    EXPECT_EQ(anomaly.text,
+              "T5 `audit` read the list of key 7 ending with element 40, in the middle of the "
+              "appends of T4 `twice`");
+  }
+}
+
+TEST(Check, WhatComesBeforeAnUndoneAppendIsNotIntermediate) {
+  ExpectOk({
+      {.id = 4, .does = {Appends(7, 40), Appends(7, 41), RollsBackTo(1)}},
+      {.id = 5, .does = {Sees(7, {40})}},
+  });
+}
+
+TEST(Check, TransactionSeesItsOwnAppends) {
+  ExpectOk({
+      {.id = 1, .does = {Appends(7, 10)}},
+      {.id = 2,
+       .does = {Sees(7, {10}), Appends(7, 20), SeesState(7, {10, 20}), Appends(7, 21),
+                Sees(7, {10, 20, 21})}},
+      {.id = 3, .does = {Appends(8, 30), SeesState(8, {30}), Appends(8, 31), Sees(8, {30, 31})}},
+  });
+}
+
+TEST(Check, FindsTransactionThatDoesNotSeeItsOwnAppend) {
+  for (const bool compact : {false, true}) {
+    const Deed read = compact ? Deed(SeesState(7, {})) : Deed(Sees(7, {}));
+    const Anomaly anomaly =
+        Find({{.id = 2, .name = "deposit", .does = {Sees(7, {}), Appends(7, 20), read}}},
+             AnomalyKind::kInternal);
+    EXPECT_EQ(anomaly.text,
+              "T2 `deposit` read the list of key 7 (length 0) without its own element 20, which it "
+              "had appended before");
+  }
+}
+
+TEST(Check, TransactionSeesItsOwnRollbacks) {
+  ExpectOk({{.id = 2,
+             .does = {Appends(7, 20), Appends(7, 21), SeesState(7, {20, 21}), RollsBackTo(1),
+                      SeesState(7, {20}), Appends(7, 22), Sees(7, {20, 22})}}});
+}
+
+TEST(Check, FindsTransactionThatSeesWhatItUndid) {
+  const Anomaly anomaly =
+      Find({{.id = 2, .does = {Sees(7, {}), Appends(7, 20), RollsBackTo(1), Sees(7, {20})}}},
+           AnomalyKind::kInternal);
+  EXPECT_THAT(anomaly.text, HasSubstr("twice and it changed in between"));
+  Find({{.id = 2, .does = {Appends(7, 20), RollsBackTo(0), Sees(7, {20})}}},
+       AnomalyKind::kInternal);
+}
+
+TEST(Check, FindsListThatChangesUnderATransaction) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .does = {Appends(7, 10)}},
+          {.id = 2, .name = "audit", .does = {SeesState(7, {}), SeesState(7, {10})}},
+      },
+      AnomalyKind::kInternal);
+  EXPECT_EQ(anomaly.text,
+            "T2 `audit` read the list of key 7 twice and it changed in between, not by its own "
+            "appends: length 0 and last element 0, then length 1 and last element 10");
+}
+
+TEST(Check, FindsListThatChangesBelowItsLastElement) {
+  const Report report = CheckStory({
+      {.id = 1, .does = {Appends(7, 10)}},
+      {.id = 2, .does = {Appends(7, 11)}},
+      {.id = 3, .does = {Sees(7, {10}), Appends(7, 12), SeesState(7, {11, 12})}},
+  });
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.anomalies[0].kind, AnomalyKind::kInternal);
+}
+
+TEST(Check, FindsDuplicatedElement) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .does = {Appends(7, 10)}},
+          {.id = 2, .does = {Appends(7, 20)}},
+          {.id = 3, .does = {Appends(7, 30)}},
+          {.id = 4, .name = "audit", .does = {Sees(7, {10, 20, 10})}},
+      },
+      AnomalyKind::kDuplicateElement);
+  EXPECT_EQ(anomaly.text,
+            "T4 `audit` read a list of key 7 that holds element 10 twice, at index 0 and 2");
+}
+
+TEST(Check, FindsListThatIsLongerThanAllAppends) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .does = {Appends(7, 10)}},
+          {.id = 2, .name = "audit", .does = {SeesState(7, {10, 10})}},
+      },
+      AnomalyKind::kDuplicateElement);
+  EXPECT_EQ(anomaly.text,
+            "T2 `audit` read a list of key 7 with 2 elements, but only 1 were ever appended");
+}
+
+TEST(Check, FindsElementAppendedByTwo) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .name = "deposit", .does = {Appends(7, 10)}, .outcome = Outcome::kAborted},
+          {.id = 2, .name = "deposit", .does = {Appends(7, 10)}},
+      },
+      AnomalyKind::kDuplicateAppend);
+  EXPECT_THAT(anomaly.text, HasSubstr("T1 `deposit` and T2 `deposit` both appended element 10"));
+}
+
+TEST(Check, FindsIncompatibleOrders) {
+  for (const bool compact : {false, true}) {
+    const Deed first = compact ? Deed(SeesState(7, {10})) : Deed(Sees(7, {10}));
+    const Deed second = compact ? Deed(SeesState(7, {20})) : Deed(Sees(7, {20}));
+    const Anomaly anomaly = Find(
+        {
+            {.id = 1, .does = {Appends(7, 10)}},
+            {.id = 2, .does = {Appends(7, 20)}},
+            {.id = 3, .name = "audit", .does = {first}},
+            {.id = 4, .name = "count", .does = {second}},
+        },
+        AnomalyKind::kIncompatibleOrder);
+    EXPECT_EQ(anomaly.text,
+              "T4 `count` read a list of key 7 with element 20 at index 0, T3 `audit` one with "
+              "element 10 at index 0");
+    EXPECT_THAT(anomaly.transactions, ElementsAre(4, 3));
+  }
+}
+
+TEST(Check, FindsListsThatDifferOnlyBelowTheirLastElement) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .does = {Appends(7, 10)}},
+          {.id = 2, .does = {Appends(7, 20)}},
+          {.id = 3, .does = {Sees(7, {10, 20})}},
+          {.id = 4, .does = {Appends(7, 30)}},
+          {.id = 5, .does = {SeesState(7, {10, 20, 30})}},
+          {.id = 6, .name = "count", .does = {SeesState(7, {20, 10, 30})}},
+      },
+      AnomalyKind::kIncompatibleOrder);
+  EXPECT_EQ(anomaly.text,
+            "T6 `count` read a list of key 7 (length 3, last element 30) whose other elements are "
+            "not those that the rest of the history shows");
+}
+
+// ---- Cycles.
+
+TEST(Check, FindsDirtyWrite) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .name = "left", .does = {Appends(7, 10), Appends(8, 11)}},
+          {.id = 2, .name = "right", .does = {Appends(7, 20), Appends(8, 21)}},
+          {.id = 3, .name = "see7", .does = {Sees(7, {10, 20})}},
+          {.id = 4, .name = "see8", .does = {Sees(8, {21, 11})}},
+      },
+      AnomalyKind::kDirtyWrite);
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("ww", "ww"));
+  EXPECT_EQ(anomaly.text,
+            "T2 `right` appended element 20 to key 7 after element 10 of T1 `left`\n"
+            "T1 `left` appended element 11 to key 8 after element 21 of T2 `right`");
+}
+
+TEST(Check, FindsCircularInformationFlow) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .name = "left", .does = {Appends(7, 10), SeesState(8, {20})}},
+          {.id = 2, .name = "right", .does = {Appends(8, 20), SeesState(7, {10})}},
+      },
+      AnomalyKind::kCircularRead);
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("wr", "wr"));
+  EXPECT_EQ(anomaly.text,
+            "T2 `right` read element 10 of key 7, which T1 `left` appended\n"
+            "T1 `left` read element 20 of key 8, which T2 `right` appended");
+}
+
+TEST(Check, FindsLostUpdate) {
+  // T13 overwrote the list that T12 had written: both went on from the same one.
+  const std::vector<Told> story = {
+      {.id = 1, .does = {Appends(7, 10)}},
+      {.id = 12, .name = "transfer", .does = {SeesState(7, {10}), Appends(7, 44)}},
+      {.id = 13, .name = "transfer", .does = {SeesState(7, {10}), Appends(7, 45)}},
+      {.id = 14, .name = "audit", .does = {SeesState(7, {10, 45})}},
+  };
+  const Anomaly anomaly = Find(story, AnomalyKind::kLostUpdate);
+  EXPECT_THAT(anomaly.transactions, ElementsAre(12, 13));
+  EXPECT_EQ(anomaly.text,
+            "T12 `transfer` read the list of key 7 (length 1) without element 45, which T13 "
+            "`transfer` appended\n"
+            "T13 `transfer` read the list of key 7 (length 1) without element 44, which T12 "
+            "`transfer` appended");
+  EXPECT_THAT(CheckStory(story).ToString(),
+              HasSubstr("NOT serializable, 1 anomaly\n"
+                        "1. lost update, a cycle of 2 transactions:\n"
+                        "     T12 -> T13 (rw): T12 `transfer` read the list of key 7"));
+}
+
+TEST(Check, FindsLostUpdateThatNobodySawLater) {
+  Find(
+      {
+          {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}},
+          {.id = 2, .does = {Sees(7, {}), Appends(7, 20)}},
+      },
+      AnomalyKind::kLostUpdate);
+}
+
+TEST(Check, FindsLostUpdateWhereBothElementsSurvive) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .name = "decide", .does = {Sees(7, {}), Appends(7, 10)}},
+          {.id = 2, .name = "blind", .does = {Appends(7, 20)}},
+          {.id = 3, .does = {Sees(7, {20, 10})}},
+      },
+      AnomalyKind::kLostUpdate);
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("rw", "ww"));
+}
+
+TEST(Check, FindsReadSkew) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .name = "transfer", .does = {Appends(7, 10), Appends(8, 11)}},
+          {.id = 2, .name = "audit", .does = {SeesState(7, {10}), SeesState(8, {})}},
+          {.id = 3, .does = {Sees(8, {11})}},
+      },
+      AnomalyKind::kReadSkew);
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("wr", "rw"));
+  EXPECT_EQ(anomaly.text,
+            "T2 `audit` read element 10 of key 7, which T1 `transfer` appended\n"
+            "T2 `audit` read the list of key 8 (length 0) without element 11, which T1 `transfer` "
+            "appended");
+}
+
+TEST(Check, FindsReadSkewOfAnAppendThatNobodyElseSaw) {
+  Find(
+      {
+          {.id = 1, .does = {Appends(7, 10), Appends(8, 11)}},
+          {.id = 2, .does = {SeesState(7, {10}), SeesState(8, {})}},
+      },
+      AnomalyKind::kReadSkew);
+}
+
+TEST(Check, FindsWriteSkew) {
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .name = "left", .does = {Sees(7, {}), Sees(8, {}), Appends(7, 10)}},
+          {.id = 2, .name = "right", .does = {Sees(7, {}), Sees(8, {}), Appends(8, 20)}},
+      },
+      AnomalyKind::kWriteSkew);
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("rw", "rw"));
+  EXPECT_EQ(anomaly.text,
+            "T1 `left` read the list of key 8 (length 0) without element 20, which T2 `right` "
+            "appended\n"
+            "T2 `right` read the list of key 7 (length 0) without element 10, which T1 `left` "
+            "appended");
+}
+
+TEST(Check, FindsTheShortestOfSeveralCycles) {
+  // T1 -> T2 -> T3 -> T4 -> T1 by one key each, and T2 <-> T3 by key 20.
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .does = {Sees(11, {}), Appends(14, 1)}},
+          {.id = 2, .does = {Appends(11, 2), Sees(12, {}), Appends(20, 2)}},
+          {.id = 3, .does = {Appends(12, 3), Sees(13, {}), Sees(20, {})}},
+          {.id = 4, .does = {Appends(13, 4), Sees(14, {})}},
+      },
+      AnomalyKind::kWriteSkew);
+  EXPECT_THAT(anomaly.transactions, ElementsAre(2, 3));
+  EXPECT_TRUE(anomaly.shortest);
+}
+
+TEST(Check, FindsALongCycle) {
+  constexpr std::uint64_t kCount = 300;
+  std::vector<Told> story;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    story.push_back({.id = i + 1, .does = {Sees(i, {}), Appends((i + 1) % kCount, i + 1)}});
+  }
+
+  const Anomaly anomaly = Find(story, AnomalyKind::kWriteSkew);
+
+  EXPECT_THAT(anomaly.cycle, SizeIs(kCount));
+  EXPECT_TRUE(anomaly.shortest);
+}
+
+TEST(Check, SaysWhenItGaveUpLookingForAShorterCycle) {
+  std::vector<Told> story;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    story.push_back({.id = i + 1, .does = {Sees(i, {}), Appends((i + 1) % 300, i + 1)}});
+  }
+
+  const Report report = CheckStory(story, {.search_steps_max = 100});
+
+  ASSERT_THAT(report.anomalies, SizeIs(1));
+  EXPECT_FALSE(report.anomalies[0].shortest);
+  EXPECT_THAT(report.ToString(), HasSubstr("(there may be a shorter one)"));
+}
+
+TEST(Check, ReportsOneCycleForEachTangleAndCountsTheRest) {
+  std::vector<Told> story;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    story.push_back({.id = 2 * i + 1, .does = {Sees(i, {}), Appends(i, 1)}});
+    story.push_back({.id = 2 * i + 2, .does = {Sees(i, {}), Appends(i, 2)}});
+  }
+
+  const Report report = CheckStory(story, {.anomalies_max = 3});
+
+  EXPECT_EQ(report.anomaly_count, 20u);
+  EXPECT_EQ(report.tangle_count, 20u);
+  EXPECT_EQ(report.tangle_size_max, 2u);
+  EXPECT_THAT(report.anomalies, SizeIs(3));
+  EXPECT_THAT(report.ToString(), HasSubstr("... and 17 more"));
+}
+
+TEST(Check, NamesKeysAsAsked) {
+  Options options;
+  options.key_name = [](Key key) { return "role#" + std::to_string(key); };
+  const Anomaly anomaly =
+      Find({{.id = 5, .does = {Sees(7, {99})}}}, AnomalyKind::kUnknownElement, options);
+  EXPECT_THAT(anomaly.text, HasSubstr("element 99 of role#7"));
+}
+
+// ---- Orders besides the data.
+
+TEST(Check, FindsStaleRead) {
+  const std::vector<Told> story = {
+      {.id = 1, .name = "deposit", .does = {Appends(7, 10)}, .begin = 1, .end = 2},
+      {.id = 2, .name = "audit", .does = {Sees(7, {})}, .begin = 3, .end = 4, .thread = 1},
+  };
+
+  const Anomaly anomaly = Find(story, AnomalyKind::kRealTime);
+
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("rw", "real time"));
+  EXPECT_EQ(anomaly.text,
+            "T2 `audit` read the list of key 7 (length 0) without element 10, which T1 `deposit` "
+            "appended\n"
+            "T1 `deposit` had ended before T2 `audit` began");
+  ExpectOk(story, {.order = Order::kNone});
+  ExpectOk(story, {.order = Order::kSession});
+}
+
+TEST(Check, AnEndAtTheStampOfABeginIsNoOrder) {
+  ExpectOk({
+      {.id = 1, .does = {Appends(7, 10)}, .begin = 1, .end = 3},
+      {.id = 2, .does = {Sees(7, {})}, .begin = 3, .end = 4},
+  });
+}
+
+TEST(Check, FindsStaleReadOverSeveralTransactions) {
+  // T3 read something that T2 overwrote, T2 something that T1 overwrote; T1 was long over.
+  const Anomaly anomaly = Find(
+      {
+          {.id = 1, .does = {Appends(7, 10)}, .begin = 1, .end = 2},
+          {.id = 2, .does = {Sees(7, {}), Appends(8, 20)}, .begin = 1, .end = 90},
+          {.id = 3, .does = {Sees(8, {})}, .begin = 5, .end = 90},
+      },
+      AnomalyKind::kRealTime);
+  EXPECT_THAT(anomaly.transactions, ElementsAre(3, 2, 1));
+  EXPECT_THAT(Kinds(anomaly), ElementsAre("rw", "rw", "real time"));
+}
+
+TEST(Check, GathersWhatLeadsToOneStaleRead) {
+  // Everything between the write and the stale read of it is dragged in; one cycle tells it.
+  std::vector<Told> story = {{.id = 1, .does = {Appends(7, 10)}, .begin = 1, .end = 2}};
+  std::vector<Element> list;
+  for (std::uint64_t i = 2; i < 100; ++i) {
+    story.push_back(
+        {.id = i, .does = {Sees(8, list), Appends(8, i)}, .begin = 2 * i, .end = 2 * i + 1});
+    list.push_back(i);
+  }
+  story.push_back({.id = 100, .does = {Sees(7, {}), Sees(8, list)}, .begin = 200, .end = 201});
+
+  const Anomaly anomaly = Find(story, AnomalyKind::kRealTime);
+
+  EXPECT_THAT(anomaly.transactions, ElementsAre(100, 1));
+}
+
+TEST(Check, TellsStaleReadsAtDifferentTimesApart) {
+  const Report report = CheckStory({
+      {.id = 1, .does = {Appends(7, 10)}, .begin = 1, .end = 2},
+      {.id = 2, .does = {Sees(7, {})}, .begin = 3, .end = 4},
+      {.id = 3, .does = {Appends(8, 10)}, .begin = 5, .end = 6},
+      {.id = 4, .does = {Sees(8, {})}, .begin = 7, .end = 8},
+  });
+  EXPECT_EQ(report.anomaly_count, 2u);
+}
+
+TEST(Check, FindsLostWrite) {
+  // T1 committed and nobody ever saw its element.
+  Find(
+      {
+          {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}, .begin = 1, .end = 2},
+          {.id = 2, .does = {Sees(7, {})}, .begin = 3, .end = 4},
+      },
+      AnomalyKind::kRealTime);
+}
+
+TEST(Check, DataCyclesAreNotReportedAgainAsRealTime) {
+  const Report report = CheckStory({
+      {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}, .begin = 1, .end = 2},
+      {.id = 2, .does = {Sees(7, {}), Appends(7, 20)}, .begin = 3, .end = 4},
+      {.id = 3, .does = {Sees(7, {10})}, .begin = 5, .end = 6},
+  });
+  ASSERT_THAT(report.anomalies, SizeIs(1)) << report.ToString();
+  EXPECT_EQ(report.anomalies[0].kind, AnomalyKind::kLostUpdate);
+}
+
+TEST(Check, FindsViolationOfTheOrderInAThread) {
+  const std::vector<Told> story = {
+      {.id = 1, .name = "deposit", .does = {Appends(7, 10)}, .thread = 3},
+      {.id = 2, .name = "audit", .does = {Sees(7, {})}, .thread = 3},
+  };
+
+  const Anomaly anomaly = Find(story, AnomalyKind::kSessionOrder, {.order = Order::kSession});
+
+  EXPECT_EQ(anomaly.text,
+            "T1 `deposit` ran before T2 `audit` in thread 3\n"
+            "T2 `audit` read the list of key 7 (length 0) without element 10, which T1 `deposit` "
+            "appended");
+  ExpectOk(story, {.order = Order::kNone});
+}
+
+// ---- Outcomes.
+
+TEST(Check, RolledBackTransactionsLeaveNoTrace) {
+  ExpectOk({
+      {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}, .outcome = Outcome::kAborted},
+      {.id = 2, .does = {Sees(7, {}), Appends(7, 20)}, .outcome = Outcome::kFailed},
+      {.id = 3, .does = {Sees(7, {}), Appends(7, 30)}},
+  });
+}
+
+TEST(Check, ReadsOfFailedProceduresMustBeConsistent) {
+  const std::vector<Told> story = {
+      {.id = 1, .does = {Appends(7, 10), Appends(8, 11)}},
+      {.id = 2, .does = {Sees(7, {10}), Sees(8, {}), Appends(9, 20)}, .outcome = Outcome::kFailed},
+  };
+
+  Find(story, AnomalyKind::kReadSkew);
+  Find(story, AnomalyKind::kReadSkew, {.readers = Readers::kAll});
+  ExpectOk(story, {.readers = Readers::kCommitted});
+}
+
+TEST(Check, ReadsOfEveryAttemptMustBeConsistentIfAsked) {
+  for (const Outcome outcome : {Outcome::kAborted, Outcome::kUnknown}) {
+    const std::vector<Told> story = {
+        {.id = 1, .does = {Appends(7, 10), Appends(8, 11)}},
+        {.id = 2, .does = {Sees(7, {10}), Sees(8, {}), Appends(9, 20)}, .outcome = outcome},
+    };
+    ExpectOk(story);
+    Find(story, AnomalyKind::kReadSkew, {.readers = Readers::kAll});
+  }
+}
+
+TEST(Check, UnknownOutcomeMayMeanNotCommitted) {
+  ExpectOk({
+      {.id = 1, .does = {Sees(7, {}), Appends(7, 10)}, .outcome = Outcome::kUnknown, .end = 1},
+      {.id = 2, .does = {Sees(7, {}), Appends(7, 20)}, .begin = 5},
+      {.id = 3, .does = {Sees(7, {20})}, .begin = 6},
+  });
+}
+
+TEST(Check, UnknownOutcomeIsCommittedOnceSeen) {
+  // T1 has been seen, T2 through what T1 had read.
+  const std::vector<Told> story = {
+      {.id = 1, .does = {Sees(8, {20}), Appends(7, 10)}, .outcome = Outcome::kUnknown},
+      {.id = 2, .does = {Appends(8, 20), Appends(9, 21)}, .outcome = Outcome::kUnknown},
+      {.id = 3, .does = {Sees(7, {10})}},
+  };
+  EXPECT_EQ(CheckStory(story).committed_count, 3u);
+  ExpectOk(story);
+
+  auto bad = story;
+  bad.push_back({.id = 4, .does = {Sees(8, {20}), Sees(9, {})}});
+  Find(bad, AnomalyKind::kReadSkew);
+}
+
+TEST(Check, NobodyKnowsWhenAnUnknownOutcomeCameAbout) {
+  // The commit may have happened long after its client was gone.
+  ExpectOk({
+      {.id = 1, .does = {Appends(7, 10)}, .outcome = Outcome::kUnknown, .begin = 1, .end = 2},
+      {.id = 2, .does = {Sees(7, {})}, .begin = 3, .end = 4},
+      {.id = 3, .does = {Sees(7, {10})}, .begin = 5, .end = 6},
+  });
+  // But not before it began.
+  Find(
+      {
+          {.id = 2, .does = {Sees(7, {10})}, .begin = 3, .end = 4},
+          {.id = 1, .does = {Appends(7, 10)}, .outcome = Outcome::kUnknown, .begin = 5, .end = 6},
+      },
+      AnomalyKind::kRealTime);
+}
+
+// ---- Orders that the reads tell only in part.
+
+TEST(Check, BlindAppendsSeenOnlyAsStatesAreOrderedAsFarAsKnown) {
+  // The first of T1 is never seen as the last of a list; its place follows from the second.
+  const Report report = CheckStory({
+      {.id = 1, .does = {Appends(7, 10), Appends(7, 11)}},
+      {.id = 2, .does = {SeesState(7, {10, 11})}},
+      {.id = 3, .does = {Appends(7, 30)}},
+      {.id = 4, .does = {Appends(7, 40)}},
+      {.id = 5, .does = {SeesState(7, {10, 11, 30, 40})}},
+  });
+  EXPECT_TRUE(report.ok()) << report.ToString();
+  EXPECT_EQ(report.ordered_append_count, 3u);  // Not that of T3.
+}
+
+TEST(Check, OrderGoesOnBehindAGap) {
+  // T3's place is not known, but T2 came before T4 in any case.
+  Find(
+      {
+          {.id = 1, .does = {Appends(7, 10)}},
+          {.id = 2, .does = {SeesState(7, {10}), SeesState(8, {40})}},
+          {.id = 3, .does = {Appends(7, 30)}},
+          {.id = 4, .does = {Appends(7, 40), Appends(8, 40)}},
+          {.id = 5, .does = {SeesState(7, {10, 30, 40})}},
+      },
+      AnomalyKind::kReadSkew);
+}
+
+}  // namespace
+}  // namespace zeze::history
