@@ -1,8 +1,9 @@
 // Checkpoint: saves what commits changed, as consistent cuts.
 //
 // Commits append what they wrote (and what they read unsaved) to logs and go on. The checkpoint
-// advances the epoch, waits until no commit of the old one is left, and then owns a cut: the logs say
-// what changed, and because values are immutable it encodes and writes them while new commits run.
+// advances the epoch, waits until no commit of the old one is left, and then owns a cut: the logs
+// say what changed, and because values are immutable it encodes and writes them while new commits
+// run.
 //
 // Two modes. Whole cut: everything of the cut in one atomic flush. Groups (some table is durable at
 // commit, or records are shared with other servers): transactions that touched the same unsaved

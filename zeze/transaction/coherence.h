@@ -1,8 +1,8 @@
 // Coherence: the port through which records get and lose their rights.
 //
-// The transaction layer does not know the network. It asks this interface for a right before it reads
-// or writes a record, and is asked through Engine::Reduce to give one back. A process that has the
-// database to itself uses no Coherence at all: every record then carries the Modify right.
+// The transaction layer does not know the network. It asks this interface for a right before it
+// reads or writes a record, and is asked through Engine::Reduce to give one back. A process that
+// has the database to itself uses no Coherence at all: every record then carries the Modify right.
 
 #pragma once
 

@@ -168,8 +168,8 @@ void Transaction::UnlockWrites(std::size_t count) {
   }
 }
 
-// Announces the epoch before relying on it: a checkpoint that advanced it in between either sees the
-// announcement and waits, or is seen here (rule 10).
+// Announces the epoch before relying on it: a checkpoint that advanced it in between either sees
+// the announcement and waits, or is seen here (rule 10).
 std::uint64_t Transaction::PublishEpoch() {
   std::uint64_t epoch = engine_.checkpoint_->epoch();
   while (true) {

@@ -31,9 +31,9 @@ struct DurabilityTicket {
   DurabilityTicket* next = nullptr;
 };
 
-// The accesses of committed transactions in commit order, flat: count * 2 + (1 if a ticket follows),
-// [ticket], records. One log for each parity of the epoch: while the checkpoint drains the log of
-// the last epoch, commits of the current one append to the other.
+// The accesses of committed transactions in commit order, flat: count * 2 + (1 if a ticket
+// follows), [ticket], records. One log for each parity of the epoch: while the checkpoint drains
+// the log of the last epoch, commits of the current one append to the other.
 using CommitLog = std::vector<std::uintptr_t>;
 
 struct ContextStatistics {

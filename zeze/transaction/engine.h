@@ -183,7 +183,8 @@ class Engine {
   std::thread checkpoint_thread_;
   std::thread clean_thread_;
 
-  // Evicted records that logs may still name, with the epoch after which they cannot (clean thread).
+  // Evicted records that logs may still name, with the epoch after which they cannot (clean
+  // thread).
   std::vector<std::pair<std::uint64_t, internal::Record*>> limbo_;
 
   struct Watched {

@@ -1,5 +1,5 @@
-// RecordMap: the hash table from keys to records. Finding takes no lock, so that the cache misses of
-// a transaction's lookups overlap; adding and removing lock one shard.
+// RecordMap: the hash table from keys to records. Finding takes no lock, so that the cache misses
+// of a transaction's lookups overlap; adding and removing lock one shard.
 
 #pragma once
 

@@ -216,9 +216,9 @@ class Table final : public TableBase {
 
   // Every record in the order of the encoded keys, storage and cache merged: the newest committed
   // value of each, unsaved inserts included, unsaved removes left out. The walk is not a
-  // transaction: it sees records at different moments. Does not fill the cache. Memory tables: in no
-  // particular order. The visitor returns false to stop; it may run procedures, even on this table.
-  // Returns how many records were given.
+  // transaction: it sees records at different moments. Does not fill the cache. Memory tables: in
+  // no particular order. The visitor returns false to stop; it may run procedures, even on this
+  // table. Returns how many records were given.
   Result<std::size_t> Walk(FunctionRef<bool(const K&, const V&)> visit, WalkOptions options = {}) {
     CheckAttached();
     if (memory() || storage_ == nullptr) return WalkCache(visit);
@@ -303,9 +303,9 @@ class Table final : public TableBase {
   }
 
   // Called after each commit that changed a record, in commit order, before the procedure's own
-  // after-commit actions. zeze/bean/difference.h says precisely what changed between the two values.
-  // A listener must not run procedures that write, and not wait for another thread that does.
-  // Returns a number for RemoveListener.
+  // after-commit actions. zeze/bean/difference.h says precisely what changed between the two
+  // values. A listener must not run procedures that write, and not wait for another thread that
+  // does. Returns a number for RemoveListener.
   std::size_t AddListener(Listener listener) {
     const std::lock_guard lock(listeners_mutex_);
     auto next = std::make_shared<Listeners>(*listeners_);
@@ -424,8 +424,8 @@ class Table final : public TableBase {
     }
   }
 
-  // Unsaved inserts are noted before the storage is read: a record that is saved and evicted between
-  // the two is then seen in the storage, never missed.
+  // Unsaved inserts are noted before the storage is read: a record that is saved and evicted
+  // between the two is then seen in the storage, never missed.
   Result<Page> ReadPage(const std::optional<std::string>& after, const WalkOptions& options) {
     StorageWalk walk{.after = after,
                      .descending = options.descending,

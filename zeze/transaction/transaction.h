@@ -96,8 +96,8 @@ class Transaction {
   std::int64_t Call(ProcedureName name, ProcedureBody body);
 
   // Runs after the commit, in the order of registration, on this thread. Dropped if the nested
-  // procedure that registered it rolls back. A crash right after the commit may lose both the action
-  // and, unless a table is durable at commit, the commit itself: see AfterDurable.
+  // procedure that registered it rolls back. A crash right after the commit may lose both the
+  // action and, unless a table is durable at commit, the commit itself: see AfterDurable.
   void AfterCommit(Task action);
 
   // Runs if the procedure that registered it rolls back, alone or with the whole transaction.
@@ -133,8 +133,8 @@ class Transaction {
   // Of the transaction this object runs now; handles remember it.
   std::uint64_t serial() const { return serial_; }
 
-  // A handle was used after its content was gone: a wrong program, unless this transaction is doomed
-  // already and saw a mixed state; then it runs again.
+  // A handle was used after its content was gone: a wrong program, unless this transaction is
+  // doomed already and saw a mixed state; then it runs again.
   [[noreturn]] void BadHandle(const char* what);
 
   [[noreturn]] void AbortConflict(internal::Record* culprit);
