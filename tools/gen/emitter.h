@@ -1,0 +1,39 @@
+// Emit: a plan as C++ files.
+
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tools/gen/plan.h"
+
+namespace zeze::gen {
+
+// Path below the output directory -> content. Each starts with GeneratedMark().
+using GeneratedFiles = std::map<std::string, std::string>;
+
+// What our files begin with; files that do not are never touched.
+std::string_view GeneratedMark();
+
+struct EmitOptions {
+  int shards = 1;  // Files to compile: each includes a share of the .cc files.
+};
+
+GeneratedFiles Emit(const Plan& plan, const EmitOptions& options);
+
+// The parts. For the emitter's own files.
+void EmitUnit(const Plan& plan, const Unit& unit, GeneratedFiles& files);
+void EmitModule(const Plan& plan, const Module& module, GeneratedFiles& files);
+void EmitProject(const Plan& plan, GeneratedFiles& files);
+std::string Banner(const std::set<std::string>& sources);
+
+// C++ of a variable's type; `scope` is the dotted namespace it is written in.
+std::string CxxType(const Bean& bean, const Variable& variable, std::string_view scope);
+std::string CxxSimpleType(const Type& type, std::string_view scope);
+std::string CxxBeanName(const Bean& bean, std::string_view scope);
+// The parameters of a protocol's handler, as they are declared.
+std::string HandlerParameters(const Protocol& protocol, std::string_view scope, bool with_names);
+// Name of the generated base of a module: ModuleGameBase.
+std::string ModuleBaseName(const Module& module);
+
+}  // namespace zeze::gen
