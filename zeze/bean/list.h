@@ -123,16 +123,44 @@ class List {
   // Whether both share the same contents in memory: then they are equal, at no cost.
   bool IsSameAs(const List& other) const { return root_ == other.root_; }
 
-  friend bool operator==(const List& a, const List& b) {
-    if (a.size() != b.size()) return false;
-    for (std::size_t i = 0; i < a.size() && a.root_ != b.root_;) {
-      const internal::SequenceRun x = internal::SequenceRunAt(a.root_, i, kBytes());
-      const internal::SequenceRun y = internal::SequenceRunAt(b.root_, i, kBytes());
+  // How many elements are equal from the start on.
+  std::size_t CommonPrefix(const List& other) const {
+    const std::size_t limit = std::min(size(), other.size());
+    if (root_ == other.root_) return limit;
+    std::size_t i = 0;
+    while (i < limit) {
+      const internal::SequenceRun x = internal::SequenceRunAt(root_, i, kBytes());
+      const internal::SequenceRun y = internal::SequenceRunAt(other.root_, i, kBytes());
       const std::size_t count = std::min(x.count, y.count);
-      if (x.slots != y.slots && !EqualRuns(x.slots, y.slots, count)) return false;
-      i += count;
+      const std::size_t equal = x.slots == y.slots ? count : EqualRun(x.slots, y.slots, count);
+      i += equal;
+      if (equal < count) break;
     }
-    return true;
+    return i;
+  }
+
+  // How many elements are equal from the end back, the first `prefix` ones left alone.
+  std::size_t CommonSuffix(const List& other, std::size_t prefix) const {
+    const std::size_t limit = std::min(size(), other.size()) - prefix;
+    std::size_t done = 0;
+    while (done < limit) {
+      const internal::SequenceRun x = internal::SequenceRunUpTo(root_, size() - done - 1);
+      const internal::SequenceRun y =
+          internal::SequenceRunUpTo(other.root_, other.size() - done - 1);
+      if (x.slots == y.slots && x.count == y.count) {
+        done = std::min<std::size_t>(limit, done + x.count);
+        continue;
+      }
+      const T& a = Slot::Read(x.slots + (x.count - 1) * kBytes());
+      const T& b = Slot::Read(y.slots + (y.count - 1) * kBytes());
+      if (&a != &b && !SameKey(a, b)) break;
+      ++done;
+    }
+    return done;
+  }
+
+  friend bool operator==(const List& a, const List& b) {
+    return a.size() == b.size() && a.CommonPrefix(b) == a.size();
   }
 
  private:
@@ -140,13 +168,14 @@ class List {
 
   static constexpr std::size_t kBytes() { return sizeof(typename Slot::Stored); }
 
-  static bool EqualRuns(const std::byte* a, const std::byte* b, std::size_t count) {
-    for (std::size_t i = 0; i < count * kBytes(); i += kBytes()) {
-      const T& x = Slot::Read(a + i);
-      const T& y = Slot::Read(b + i);
-      if (&x != &y && !SameKey(x, y)) return false;
+  // How many of the slots are equal before the first that differ.
+  static std::size_t EqualRun(const std::byte* a, const std::byte* b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T& x = Slot::Read(a + i * kBytes());
+      const T& y = Slot::Read(b + i * kBytes());
+      if (&x != &y && !SameKey(x, y)) return i;
     }
-    return true;
+    return count;
   }
 
   internal::SequenceNode* root_ = nullptr;
