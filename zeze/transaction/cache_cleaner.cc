@@ -1,5 +1,4 @@
-// The engine's background work: periodic checkpoints, eviction, and the watch over procedures that
-// do not end.
+// The engine's background work: periodic checkpoints and eviction.
 
 #include <algorithm>
 #include <atomic>
@@ -93,12 +92,9 @@ void Engine::CleanLoop() {
       if (stop_threads_) return;
       clean_wanted_ = false;
     }
-    {
-      const ContextLease context(contexts_);
-      CleanCaches(*context);
-      FreeLimbo(*context);
-    }
-    WatchProcedures();
+    const ContextLease context(contexts_);
+    CleanCaches(*context);
+    FreeLimbo(*context);
   }
 }
 
@@ -206,32 +202,6 @@ void Engine::FreeLimbo(Context& context) {
                                tables_[record->table_index]->record_disposer());
   }
   limbo_.resize(kept);
-}
-
-// Samples what runs instead of stamping every call with the time.
-void Engine::WatchProcedures() {
-  const auto now = options_.clock->Now();
-  std::vector<std::pair<std::string, std::chrono::nanoseconds>> late;
-  contexts_->ForEach([&](Context& context) {
-    const char* name = context.procedure.load(std::memory_order_acquire);
-    const std::uint64_t serial = context.call_serial.load(std::memory_order_relaxed);
-    auto at = std::find_if(watched_.begin(), watched_.end(),
-                           [&context](const auto& entry) { return entry.first == &context; });
-    if (at == watched_.end()) at = watched_.insert(at, {&context, Watched{}});
-    Watched& watched = at->second;
-    if (name == nullptr || watched.serial != serial) {
-      watched = {.serial = serial, .since = now, .reported = now};
-      return;
-    }
-    if (now - watched.reported < options_.long_procedure) return;
-    watched.reported = now;
-    late.emplace_back(name, now - watched.since);
-  });
-  for (const auto& [name, running] : late) {
-    ZEZE_LOG_WARNING("procedure {} has been running for {} s", name,
-                     std::chrono::duration_cast<std::chrono::seconds>(running).count());
-    if (options_.on_long_procedure) options_.on_long_procedure(name, running);
-  }
 }
 
 }  // namespace zeze

@@ -67,9 +67,6 @@ struct alignas(64) Context {
 
   // The epoch of the commit under way, 0 outside. Published before validation (rule 10).
   alignas(64) std::atomic<std::uint64_t> epoch = 0;
-  // For the watchdog: what runs, and a number that changes with every call.
-  std::atomic<const char*> procedure = nullptr;
-  std::atomic<std::uint64_t> call_serial = 0;
   ContextStatistics statistics;
 
   alignas(64) Participant participant;

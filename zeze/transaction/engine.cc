@@ -13,6 +13,7 @@
 
 #include <fmt/core.h>
 
+#include "zeze/base/activity.h"
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/serialize/byte_writer.h"
@@ -129,20 +130,13 @@ void Engine::AwaitIdle() {
   while (!reclaimer_.Idle()) {
     std::this_thread::yield();
     if (options_.clock->Now() < report_at) continue;
-    ZEZE_LOG_WARNING("stop waits for procedures that are still running: {}", RunningProcedures());
+    std::string names;
+    for (const Activity& activity : RunningActivities()) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", activity.inner);
+    }
+    ZEZE_LOG_WARNING("stop waits for procedures that are still running: {}", names);
     report_at += std::chrono::seconds(10);
   }
-}
-
-std::string Engine::RunningProcedures() {
-  std::string names;
-  contexts_->ForEach([&names](Context& context) {
-    const char* name = context.procedure.load(std::memory_order_acquire);
-    if (name == nullptr) return;
-    if (!names.empty()) names += ", ";
-    names += name;
-  });
-  return names;
 }
 
 void Engine::DisposeTables() {
@@ -188,10 +182,8 @@ std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLev
   if (context->transaction == nullptr) {
     context->transaction = std::make_unique<Transaction>(*this, *context);
   }
-  ContextStatistics::Count(context->call_serial);
-  context->procedure.store(name.c_str(), std::memory_order_release);
+  const ScopedActivity activity(name.c_str());
   const std::int64_t code = RunAttempts(*context, name, body, level);
-  context->procedure.store(nullptr, std::memory_order_release);
   context->participant.Leave();
   return code;
 }

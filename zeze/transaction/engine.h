@@ -55,11 +55,6 @@ struct EngineOptions {
   // New transactions wait while more records than this are unsaved (and a checkpoint is started at
   // half of it).
   std::size_t dirty_records_max = 2'000'000;
-  // A procedure that runs longer is named in the log, once for each such time it goes on.
-  std::chrono::nanoseconds long_procedure = std::chrono::seconds(10);
-  std::function<void(std::string_view procedure, std::chrono::nanoseconds running)>
-      on_long_procedure = nullptr;
-
   // For tests: called at the steps of each flush.
   std::function<void(CheckpointStep)> on_checkpoint_step = nullptr;
   // For tests of the checkers only: commits skip validation, and so corrupt data.
@@ -159,10 +154,8 @@ class Engine {
   std::size_t CleanTable(internal::Context& context, TableBase& table);
   bool TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
   void FreeLimbo(internal::Context& context);
-  void WatchProcedures();
   void StopThreads();
   void DisposeTables();
-  std::string RunningProcedures();
 
   const EngineOptions options_;
   std::atomic<State> state_ = State::kNew;
@@ -186,13 +179,6 @@ class Engine {
   // Evicted records that logs may still name, with the epoch after which they cannot (clean
   // thread).
   std::vector<std::pair<std::uint64_t, internal::Record*>> limbo_;
-
-  struct Watched {
-    std::uint64_t serial = 0;
-    std::chrono::nanoseconds since{0};
-    std::chrono::nanoseconds reported{0};
-  };
-  std::vector<std::pair<internal::Context*, Watched>> watched_;
 };
 
 }  // namespace zeze

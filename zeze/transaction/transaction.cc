@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "zeze/base/activity.h"
 #include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
@@ -238,7 +239,10 @@ std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body) {
   const std::size_t action_mark = actions_.size();
   const std::uint64_t outer = std::exchange(savepoint_, ++last_savepoint_);
   const char* outer_name = std::exchange(name_, name.c_str());
-  const std::int64_t code = RunBody(name, body);
+  const std::int64_t code = [&] {
+    const ScopedActivity activity(name.c_str());
+    return RunBody(name, body);
+  }();
   name_ = outer_name;
   savepoint_ = outer;
   if (aborted_ || failed_) throw TransactionAborted{};  // Ends the outer procedures as well.
