@@ -34,9 +34,10 @@ Error FromSystem(const std::string& directory, std::string_view attempt,
 // A file that RocksDB can leave behind when it is stopped while it makes a database.
 bool MayBeOfRocksDb(const std::string& name) {
   const std::string_view view = name;
-  return view == "LOCK" || view == "IDENTITY" || view == "lost+found" || view.starts_with("LOG") ||
-         view.starts_with("MANIFEST-") || view.starts_with("OPTIONS-") || view.ends_with(".log") ||
-         view.ends_with(".dbtmp") || view.ends_with(".sst");
+  return view == "LOCK" || view == "IDENTITY" || view == "lost+found" ||
+         view == kRocksDbSpareFile || view.starts_with("LOG") || view.starts_with("MANIFEST-") ||
+         view.starts_with("OPTIONS-") || view.ends_with(".log") || view.ends_with(".dbtmp") ||
+         view.ends_with(".sst");
 }
 
 Result<void> CheckNoForeignFiles(const std::string& directory) {

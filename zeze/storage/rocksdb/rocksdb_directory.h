@@ -4,11 +4,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "zeze/base/result.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 
 namespace zeze {
+
+// See DiskRoom. RocksDB does not look at files of such names.
+inline constexpr std::string_view kRocksDbSpareFile = "zeze.spare";
 
 struct RocksDbDirectory {
   std::string path;  // Absolute, without links: RocksDB tells databases apart by this text.

@@ -10,6 +10,7 @@
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/rocksdb/rocksdb_directory.h"
+#include "zeze/storage/rocksdb/rocksdb_log.h"
 #include "zeze/storage/rocksdb/rocksdb_options.h"
 #include "zeze/storage/rocksdb/rocksdb_status.h"
 #include "zeze/storage/rocksdb/rocksdb_storage_impl.h"
@@ -116,11 +117,12 @@ RocksDbStorage::RocksDbStorage(const RocksDbOptions& options, std::string direct
       limits_{.key_bytes_max = kStorageKeyBytesMax,
               .value_bytes_max = kValueBytesMax,
               .flush_bytes_max = options.flush_bytes_max},
-      room_(std::make_shared<WalRoom>(rocksdb::FileSystem::Default(), directory_)),
+      room_(std::make_shared<DiskRoom>(rocksdb::FileSystem::Default(), directory_)),
       env_(rocksdb::NewCompositeEnv(room_)),
       background_errors_(std::make_shared<BackgroundErrors>()),
       options_(MakeRocksDbOptions(options)) {
   options_.env = env_.get();
+  options_.info_log = OpenRocksDbLog(directory_);
   options_.listeners.push_back(background_errors_);
 }
 
@@ -237,32 +239,38 @@ Result<void> RocksDbStorage::Flush(std::span<const StorageWrite> writes, bool sy
 
 Result<void> RocksDbStorage::Write(rocksdb::WriteBatch& batch, bool sync, std::string_view what) {
   ZEZE_CHECK(database_ != nullptr);
-  if (rocksdb::Status status = Resume(); !status.ok()) {
-    return ToError(status, RocksDbAttempt::kWriteRefused, what, directory_);
-  }
-  const WalRoom::Reservation reservation = room_->Reserve(batch.GetDataSize());
-  if (!reservation.ok()) {
-    return ToError(rocksdb::Status::NoSpace("no room for the log"), RocksDbAttempt::kWriteRefused,
-                   what, directory_);
-  }
   rocksdb::WriteOptions options;
   options.sync = sync;
-  const rocksdb::Status status = database_->Write(options, &batch);
-  if (status.ok()) return {};
+  // The second attempt is for a background job that failed when there was no room, and whose error
+  // is only met now that there is.
+  rocksdb::Status status;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    status = Resume();
+    if (!status.ok()) return ToError(status, RocksDbAttempt::kWriteRefused, what, directory_);
+    const DiskRoom::Reservation reservation = room_->Reserve(batch.GetDataSize());
+    if (!reservation.ok()) {
+      return ToError(rocksdb::Status::NoSpace("no room for the log"), RocksDbAttempt::kWriteRefused,
+                     what, directory_);
+    }
+    status = database_->Write(options, &batch);
+    if (status.ok()) return {};
+    if (!background_errors_->pending() || room_->log_failure() != DiskRoom::LogFailure::kNone)
+      break;
+  }
   return WriteError(status, what);
 }
 
 Error RocksDbStorage::WriteError(const rocksdb::Status& status, std::string_view what) const {
   RocksDbAttempt attempt = RocksDbAttempt::kWriteRefused;
   switch (room_->log_failure()) {
-    case WalRoom::LogFailure::kNone:
+    case DiskRoom::LogFailure::kNone:
       // A background error: RocksDB refuses before it writes. Anything else is not known to be so.
       if (!status.IsIOError() && !status.IsNoSpace()) attempt = RocksDbAttempt::kWriteUnknown;
       break;
-    case WalRoom::LogFailure::kTorn:
+    case DiskRoom::LogFailure::kTorn:
       attempt = RocksDbAttempt::kWriteTorn;
       break;
-    case WalRoom::LogFailure::kUnknown:
+    case DiskRoom::LogFailure::kUnknown:
       attempt = RocksDbAttempt::kWriteUnknown;
       break;
   }
@@ -275,7 +283,7 @@ rocksdb::Status RocksDbStorage::Resume() {
   MutexLock lock(resume_mutex_);
   if (!errors.pending()) return rocksdb::Status::OK();
   // With a damaged log only a new start helps; the write that follows will say so.
-  if (room_->log_failure() != WalRoom::LogFailure::kNone) return rocksdb::Status::OK();
+  if (room_->log_failure() != DiskRoom::LogFailure::kNone) return rocksdb::Status::OK();
   errors.set_pending(false);  // First, so that an error during the attempt is seen.
   rocksdb::Status status = database_->Resume();
   if (!status.ok()) errors.set_pending(true);
@@ -444,7 +452,7 @@ Result<void> RocksDbStorage::Close() {
     tables_.clear();
   }
   // Flushes without sync are in the hands of the operating system; an orderly end makes them safe.
-  rocksdb::Status status = room_->log_failure() == WalRoom::LogFailure::kNone
+  rocksdb::Status status = room_->log_failure() == DiskRoom::LogFailure::kNone
                                ? database_->SyncWAL()
                                : rocksdb::Status::OK();
   const rocksdb::Status closed = database_->Close();

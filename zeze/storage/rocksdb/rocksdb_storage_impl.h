@@ -14,8 +14,8 @@
 #include <rocksdb/options.h>
 
 #include "zeze/base/mutex.h"
+#include "zeze/storage/rocksdb/disk_room.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
-#include "zeze/storage/rocksdb/wal_room.h"
 
 namespace zeze {
 
@@ -85,7 +85,7 @@ class RocksDbStorage final : public Storage {
 
   const std::string directory_;
   const StorageLimits limits_;
-  const std::shared_ptr<WalRoom> room_;
+  const std::shared_ptr<DiskRoom> room_;
   const std::unique_ptr<rocksdb::Env> env_;
   const std::shared_ptr<BackgroundErrors> background_errors_;
   rocksdb::Options options_;
