@@ -1,1 +1,92 @@
-# Filled in by tools/gen: zeze_generate(TARGET SOLUTION file.xml ...).
+# zeze_generate: C++ from a schema, as part of the build.
+#
+#   zeze_generate(TARGET shop_schema SOLUTION solution.xml)
+#   add_executable(shop main.cc ModuleOrder.cc)
+#   target_link_libraries(shop PRIVATE shop_schema)
+#
+#   zeze_generate(
+#     TARGET name        a library to make; or a target that exists, which then gets the code
+#     SOLUTION files     schemas; what they import or include is found and followed
+#     [PROJECT name]     which project; default: the only one with platform="cxx", else everything
+#     [SHARDS count]     files to compile in parallel, 1 by default: more for a large schema
+#     [OUT directory]    default: zeze_gen/<target> in the build directory
+#     [STRICT]           warnings of the generator are errors
+#     [FROZEN]           the lock file must be there and fit
+#     [OPTIONS ...])     further options of `zeze gen`
+#
+# The code goes to the build tree and is included as "Solution/Module.h". It is generated again when
+# a schema or the generator changes, and files whose bytes stay the same are not touched, so only
+# what really changed is compiled again.
+function(zeze_generate)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "STRICT;FROZEN" "TARGET;PROJECT;SHARDS;OUT"
+    "SOLUTION;OPTIONS")
+  if(NOT arg_TARGET OR NOT arg_SOLUTION)
+    message(FATAL_ERROR "zeze_generate needs TARGET and SOLUTION, for example "
+      "zeze_generate(TARGET shop_schema SOLUTION solution.xml)")
+  endif()
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "zeze_generate(TARGET ${arg_TARGET}): unknown ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
+  if(NOT arg_OUT)
+    set(arg_OUT ${CMAKE_CURRENT_BINARY_DIR}/zeze_gen/${arg_TARGET})
+  endif()
+
+  # In the tree of zeze itself the tool is built first; users have it installed.
+  if(TARGET zeze_cli)
+    set(tool zeze_cli)
+  else()
+    set(tool zeze::zeze_cli)
+  endif()
+
+  set(solutions)
+  foreach(solution IN LISTS arg_SOLUTION)
+    cmake_path(ABSOLUTE_PATH solution NORMALIZE)
+    if(NOT EXISTS ${solution})
+      message(FATAL_ERROR "zeze_generate(TARGET ${arg_TARGET}): there is no ${solution}")
+    endif()
+    list(APPEND solutions ${solution})
+  endforeach()
+  set(options --out ${arg_OUT} --shards ${arg_SHARDS} --quiet)
+  if(arg_PROJECT)
+    list(APPEND options --project ${arg_PROJECT})
+  endif()
+  if(arg_STRICT)
+    list(APPEND options --strict)
+  endif()
+  if(arg_FROZEN)
+    list(APPEND options --frozen)
+  endif()
+  list(APPEND options ${arg_OPTIONS})
+
+  # The names of the files to compile must be known before the schema is read: a fixed number of
+  # shards, each of which includes its share of what was generated.
+  math(EXPR last "${arg_SHARDS} - 1")
+  set(shards)
+  foreach(index RANGE ${last})
+    list(APPEND shards ${arg_OUT}/shard_${index}.cc)
+  endforeach()
+  set(stamp ${arg_OUT}/generated.stamp)
+  add_custom_command(
+    OUTPUT ${stamp} ${shards}
+    COMMAND $<TARGET_FILE:${tool}> gen ${solutions} ${options}
+      --depfile ${stamp}.d --stamp ${stamp}
+    DEPENDS ${solutions} ${tool}
+    DEPFILE ${stamp}.d
+    COMMENT "zeze gen ${arg_TARGET}"
+    VERBATIM)
+
+  if(NOT TARGET ${arg_TARGET})
+    add_library(${arg_TARGET} STATIC)
+  endif()
+  get_target_property(type ${arg_TARGET} TYPE)
+  set(scope PUBLIC)
+  if(type STREQUAL EXECUTABLE)
+    set(scope PRIVATE)
+  endif()
+  target_sources(${arg_TARGET} PRIVATE ${shards} ${stamp})
+  target_include_directories(${arg_TARGET} ${scope} $<BUILD_INTERFACE:${arg_OUT}>)
+  target_link_libraries(${arg_TARGET} ${scope} zeze::app)
+endfunction()

@@ -197,9 +197,8 @@ class HeaderEmitter {
 
   void EmitForwardDeclarations() {
     if (!unit_.beans.empty()) {
-      out_.Namespace("zeze");
-      out_.Line("class ByteReader;\nclass ByteWriter;");
-      out_.Namespace("");
+      out_.Line(
+          "namespace zeze {{\n\nclass ByteReader;\nclass ByteWriter;\n\n}}  // namespace zeze\n");
     }
     std::map<std::string, std::set<std::string>> declared;
     const auto declare = [&](const Bean* bean) {

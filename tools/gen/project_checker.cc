@@ -155,9 +155,12 @@ bool Matches(const HandleFlags& protocol, const HandleFlags& service) {
 // Only meaningful if the projects are in sight.
 void WarnOfUnhandled(const CheckContext& context) {
   std::map<const Module*, std::vector<const Service*>> services;
+  HandleFlags sides;  // That some service in sight handles: of the others nothing is known.
   for (const auto& solution : context.model.solutions) {
     for (const auto& project : solution->projects) {
       for (const auto& service : project->services) {
+        sides.server = sides.server || service->handle.server;
+        sides.client = sides.client || service->handle.client;
         for (const Module* module : service->modules) services[module].push_back(service.get());
       }
     }
@@ -169,7 +172,7 @@ void WarnOfUnhandled(const CheckContext& context) {
       const bool handled = std::any_of(owners.begin(), owners.end(), [&](const Service* service) {
         return Matches(protocol->handle, service->handle);
       });
-      if (handled || !protocol->handle.any() || owners.empty()) continue;
+      if (handled || owners.empty() || !Matches(protocol->handle, sides)) continue;
       context.diagnostics.Warning(
           protocol->location,
           fmt::format("no service of any project handles '{}'", protocol->full_name),
