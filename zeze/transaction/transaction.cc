@@ -81,8 +81,10 @@ Access& Transaction::AddAccess(Record& record, std::uint64_t word, ValueHeader* 
   const std::size_t count = accesses_.size();
   if (count <= kLinearMax) return access;
 
-  const bool rebuild = count == kLinearMax + 1 || count * 2 > index_.size();
-  if (rebuild) index_.assign(std::max(index_.size() * 2, kLinearMax * 8), 0);
+  // The index of the last large transaction is still there when this one becomes large.
+  const bool first = count == kLinearMax + 1;
+  const bool rebuild = first || count * 2 > index_.size();
+  if (rebuild) index_.assign(first ? kLinearMax * 8 : index_.size() * 2, 0);
   const std::size_t mask = index_.size() - 1;
   for (std::size_t n = rebuild ? 0 : count - 1; n < count; ++n) {
     std::size_t i = HashPointer(accesses_[n].record) & mask;

@@ -296,6 +296,22 @@ TEST_F(TransactionTest, TwoTransactionsInOneThreadConflict) {
   EXPECT_EQ(501, Balance(1));
 }
 
+// What a large transaction needs is forgotten before the next: thirty of them fit into memory.
+TEST_F(TransactionTest, ManyLargeTransactionsFollowEachOther) {
+  for (int round = 0; round < 30; ++round) {
+    ASSERT_EQ(0, engine->Call("large", [&](Transaction& tx) {
+      for (std::int64_t i = 0; i < 40 + round * 10; ++i) {
+        accounts.GetOrAdd(tx, i)->balance += 1;
+        EXPECT_EQ(accounts.Get(tx, i), accounts.Get(tx, i));
+      }
+      return 0;
+    }));
+  }
+
+  EXPECT_EQ(30, Balance(0));
+  EXPECT_EQ(1, Balance(39 + 29 * 10));
+}
+
 // A failure decided on what is not true any more is not believed.
 TEST_F(TransactionTest, AFailureIsValidatedToo) {
   Set(1, 0);
