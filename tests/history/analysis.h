@@ -66,6 +66,7 @@ class Analysis {
     std::uint32_t length = 0;
     std::uint32_t last_append = kNone;  // If known.
     bool has_hash = false;
+    bool placed = false;
     bool broken = false;  // Contradicts the order; an anomaly says so.
     std::uint64_t hash = 0;
   };
@@ -91,6 +92,10 @@ class Analysis {
 
   bool IsWriter(std::uint32_t append) const {
     return !appends_[append].undone && roles_[appends_[append].transaction] == Role::kWriter;
+  }
+
+  std::uint32_t AppendOfOperation(std::uint32_t operation) const {
+    return append_of_operation_[operation];
   }
 
   // For texts: "T12 `transfer`", "key 7".
@@ -124,11 +129,16 @@ class Analysis {
 
   void GroupByKey();
   void OrderKey(std::uint32_t key);
+  template <typename Chosen>
+  void PlaceReads(std::span<const std::uint32_t> reads, const Chosen& chosen);
   void PlaceRead(std::uint32_t read);
   void Place(std::uint32_t read, std::uint32_t position, std::uint32_t append);
   void PlaceBlock(std::span<const std::uint32_t> block);
   void FinishOrder(std::uint32_t key);
   void CheckHashes(std::uint32_t key);
+  void AddIncompatibleOrder(const Read& read, std::vector<TransactionId> transactions,
+                            const std::function<std::string()>& text);
+  bool IsState(std::uint32_t transaction) const { return Id(transaction) == kStateId; }
 
   const History& history_;
   const Options& options_;
@@ -151,6 +161,7 @@ class Analysis {
   std::vector<std::uint32_t> witness_;
   std::vector<std::uint32_t> order_length_;
   std::vector<std::uint8_t> has_gaps_;
+  std::uint32_t incompatible_key_ = kNone;  // Key of the last anomaly of that kind.
 
   std::vector<std::uint32_t> sorted_;  // Scratch: operations of one transaction by key.
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ class Explainer {
   Anomaly Explain(const Cycle& cycle) const {
     Anomaly anomaly;
     anomaly.shortest = cycle.shortest;
-    for (const Step& step : cycle.steps) {
+    for (const Step& step : PreferLostUpdate(cycle.steps)) {
       anomaly.cycle.push_back(Explain(step));
       anomaly.transactions.push_back(anomaly.cycle.back().from);
     }
@@ -61,6 +62,33 @@ class Explainer {
   }
 
  private:
+  // Two transactions often depend on each other in several ways. That both appended to the list that
+  // one of them had read says more than anything else.
+  std::vector<Step> PreferLostUpdate(const std::vector<Step>& steps) const {
+    if (steps.size() != 2) return steps;
+    const auto key_of = [&](const Graph::Edge& edge) {
+      return analysis_.history().operations()[edge.operation].key;
+    };
+    for (const Graph::Edge& there : graph_.edges(steps[0].node)) {
+      if (there.to != steps[1].node || !MayBeLostUpdate(there)) continue;
+      for (const Graph::Edge& back : graph_.edges(steps[1].node)) {
+        if (back.to != steps[0].node || !MayBeLostUpdate(back)) continue;
+        if (key_of(there) != key_of(back) || (IsWriteWrite(there) && IsWriteWrite(back))) continue;
+        return {{steps[0].node, there}, {steps[1].node, back}};
+      }
+    }
+    return steps;
+  }
+
+  static bool IsWriteWrite(const Graph::Edge& edge) {
+    return static_cast<DependencyKind>(edge.kind) == DependencyKind::kWriteWrite;
+  }
+
+  static bool MayBeLostUpdate(const Graph::Edge& edge) {
+    return IsWriteWrite(edge) ||
+           static_cast<DependencyKind>(edge.kind) == DependencyKind::kReadWrite;
+  }
+
   Dependency Explain(const Step& step) const {
     const std::uint32_t from = graph_.transaction(step.node);
     const std::uint32_t to = graph_.transaction(step.edge.to);
@@ -99,9 +127,13 @@ class Explainer {
     dependency.element = append.element;
     const Operation* const before =
         FindAppend(history, history.transactions()[from], append.key, true);
-    dependency.text = fmt::format("{} appended element {} to {} after element {} of {}",
-                                  analysis_.Name(to), append.element, analysis_.KeyName(append.key),
-                                  before->element, analysis_.Name(from));
+    const auto operation = static_cast<std::uint32_t>(&append - history.operations().data());
+    const std::uint32_t index = analysis_.AppendOfOperation(operation);
+    const bool was_seen = analysis_.appends()[index].position != internal::kNone;
+    dependency.text =
+        fmt::format("{} appended element {} to {} after element {} of {}{}", analysis_.Name(to),
+                    append.element, analysis_.KeyName(append.key), before->element,
+                    analysis_.Name(from), was_seen ? "" : ", since nobody has seen it there");
   }
 
   void ExplainWriteRead(Dependency& dependency, std::uint32_t from, std::uint32_t to,
@@ -225,19 +257,17 @@ Report Check(const History& history, const Options& options) {
   Analysis analysis(history, options);
   Report report;
   CountWork(analysis, report);
-  report.anomalies = std::move(analysis.anomalies.anomalies);
-  report.anomaly_count = analysis.anomalies.count;
-
   const Graph graph(analysis);
   report.dependency_count = graph.edge_count();
   const Cycles cycles = FindCycles(graph, options.search_steps_max);
   report.tangle_count = cycles.tangle_count;
   report.tangle_size_max = cycles.tangle_size_max;
-  report.anomaly_count += cycles.cycles.size();
   const Explainer explainer(analysis, graph);
   for (std::size_t i = 0; i < std::min(cycles.cycles.size(), options.anomalies_max); ++i) {
     report.anomalies.push_back(explainer.Explain(cycles.cycles[i]));
   }
+  std::ranges::move(analysis.anomalies.anomalies, std::back_inserter(report.anomalies));
+  report.anomaly_count = cycles.cycles.size() + analysis.anomalies.count;
   return report;
 }
 

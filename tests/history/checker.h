@@ -45,8 +45,8 @@ struct Options {
   enum class Readers { kCommitted, kFailed, kAll };
   Readers readers = Readers::kFailed;
 
-  // Reported with their text; the others are only counted.
-  std::size_t anomalies_max = 10;
+  // Of each kind, reported with their text; the others are only counted.
+  std::size_t anomalies_max = 5;
 
   // Edges to follow in search of the shortest cycle in each tangle of transactions. Beyond that a
   // cycle is still reported, but may not be the shortest (Anomaly::shortest).
@@ -113,7 +113,7 @@ struct Report {
   // The whole story, for a person.
   std::string ToString() const;
 
-  // Shortest cycles first, after anomalies that are not cycles.
+  // Cycles first, the shortest at the top: they mostly tell why the others came about.
   std::vector<Anomaly> anomalies;
   std::size_t anomaly_count = 0;
 

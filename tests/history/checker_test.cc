@@ -20,6 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 using Order = Options::Order;
 using Readers = Options::Readers;
 
@@ -371,6 +372,26 @@ TEST(Check, FindsLostUpdateWhereBothElementsSurvive) {
       },
       AnomalyKind::kLostUpdate);
   EXPECT_THAT(Kinds(anomaly), ElementsAre("rw", "ww"));
+}
+
+TEST(Check, BlamesTheBranchThatLost) {
+  // T2 overwrote what T1 had written after T3 had seen it. The longer branch is the order.
+  const Report report = CheckStory({
+      {.id = 1, .does = {SeesState(7, {}), Appends(7, 10)}},
+      {.id = 3, .name = "audit", .does = {SeesState(7, {10})}},
+      {.id = 8, .name = "audit", .does = {SeesState(7, {10})}},
+      {.id = 2, .does = {SeesState(7, {}), Appends(7, 20)}},
+      {.id = 4, .does = {SeesState(7, {20}), Appends(7, 40)}},
+      {.id = 5, .name = "count", .does = {SeesState(7, {20, 40}), Appends(7, 50)}},
+      {.id = 6, .does = {SeesState(7, {20, 40, 50})}},
+  });
+
+  EXPECT_EQ(report.anomaly_count, 3u);  // T8 is only counted.
+  ASSERT_THAT(report.anomalies, SizeIs(2)) << report.ToString();
+  EXPECT_EQ(report.anomalies[0].kind, AnomalyKind::kLostUpdate);
+  EXPECT_THAT(report.anomalies[0].transactions, UnorderedElementsAre(1, 2));
+  EXPECT_EQ(report.anomalies[1].kind, AnomalyKind::kIncompatibleOrder);
+  EXPECT_THAT(report.anomalies[1].transactions, ElementsAre(3, 4));
 }
 
 TEST(Check, FindsReadSkew) {

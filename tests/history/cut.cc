@@ -40,8 +40,10 @@ History WithState(const History& history, const FinalState& state) {
 
 class CutChecker {
  public:
-  CutChecker(const Analysis& analysis, std::span<const TransactionId> durable)
-      : analysis_(analysis),
+  CutChecker(const History& history, const Analysis& analysis,
+             std::span<const TransactionId> durable)
+      : history_(history),
+        analysis_(analysis),
         state_(static_cast<std::uint32_t>(analysis.roles().size() - 1)),
         present_length_(analysis.key_count(), 0),
         present_(analysis.roles().size(), kNone),
@@ -75,14 +77,22 @@ class CutChecker {
   }
 
   void TakeAnomaliesOfState() {
+    bool blamed = false;
     for (const Anomaly& anomaly : analysis_.anomalies.anomalies) {
-      if (std::ranges::find(anomaly.transactions, internal::kStateId) ==
-          anomaly.transactions.end()) {
-        continue;
-      }
-      const bool has_second = anomaly.transactions.size() > 1;
-      Add(CutProblemKind::kBadState, has_second ? anomaly.transactions[1] : 0, 0,
+      const auto& ids = anomaly.transactions;
+      if (std::ranges::find(ids, internal::kStateId) == ids.end()) continue;
+      blamed = true;
+      const bool is_first = ids[0] == internal::kStateId;
+      Add(CutProblemKind::kBadState, is_first ? (ids.size() > 1 ? ids[1] : 0) : ids[0], 0,
           [&] { return anomaly.text; });
+    }
+    // A contradiction may also be told of the other side only.
+    if (blamed || analysis_.anomalies.count == 0) return;
+    const Analysis without_state(history_, analysis_.options());
+    if (analysis_.anomalies.count <= without_state.anomalies.count) return;
+    for (const Anomaly& anomaly : analysis_.anomalies.anomalies) {
+      Add(CutProblemKind::kBadState, anomaly.transactions[0], 0,
+          [&] { return fmt::format("beside the recovered state, {}", anomaly.text); });
     }
   }
 
@@ -180,7 +190,8 @@ class CutChecker {
     report_.problems.push_back({.kind = kind, .first = first, .second = second, .text = text()});
   }
 
-  const Analysis& analysis_;
+  const History& history_;                     // Without the state.
+  const Analysis& analysis_;                   // With the state.
   const std::uint32_t state_;                  // The transaction that stands for the state.
   std::vector<std::uint32_t> present_length_;  // Of each key.
   // Of each transaction, or kNone: see SortAppends and SortReads.
@@ -234,7 +245,7 @@ CutReport CheckCut(const History& history, const FinalState& state,
   all.readers = Options::Readers::kAll;
   const History with_state = WithState(history, state);
   const Analysis analysis(with_state, all);
-  return CutChecker(analysis, durable).Run();
+  return CutChecker(history, analysis, durable).Run();
 }
 
 }  // namespace zeze::history

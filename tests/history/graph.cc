@@ -126,6 +126,7 @@ void Graph::ForEachEdgeOfUnplaced(std::uint32_t key, const Emit& emit) const {
     const auto& append = analysis_.appends()[index];
     if (append.position != kNone || !analysis_.IsWriter(index)) continue;
     if (append.transaction == handled) continue;
+    if (append.read != kNone && analysis_.reads()[append.read].broken) continue;
     if (!append.misplaced && analysis_.HasGaps(key)) continue;
     handled = append.transaction;
     const std::size_t length = append.misplaced ? length_of(append.read) : order.size();

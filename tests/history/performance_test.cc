@@ -1,9 +1,9 @@
 // A million transactions must be checked in seconds, whether all is well, one thing is wrong, or
 // everything is. The limits hold for an optimized build; sanitizers get a smaller history.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <random>
 #include <string>
@@ -73,11 +73,11 @@ struct Measured {
 };
 
 Measured CheckTimed(const History& history, const Options& options) {
-  const auto start = std::chrono::steady_clock::now();
+  // Processor time: other work on the machine is not ours.
+  const std::clock_t start = std::clock();
   Measured measured;
   measured.report = Check(history, options);
-  measured.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  measured.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   ::testing::Test::RecordProperty("seconds", std::to_string(measured.seconds));
   EXPECT_LT(measured.seconds, kSecondsMax);
   rusage usage = {};

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/history/checker.h"
+#include "tests/history/cut.h"
 #include "tests/history/history.h"
 #include "tests/history/simulated_store.h"
 #include "tests/history/story.h"
@@ -85,6 +87,106 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{Fault::kDirtyRead, "DirtyRead", {AnomalyKind::kAbortedRead}},
         FaultCase{Fault::kIntermediateRead, "IntermediateRead", {AnomalyKind::kIntermediateRead}}),
     [](const auto& fault) { return fault.param.name; });
+
+// ---- Crashes.
+
+FinalState StateOf(const std::vector<std::vector<Element>>& lists, bool compact) {
+  FinalState state;
+  for (Key key = 0; key < lists.size(); ++key) {
+    if (compact) {
+      state.Add(key, ListState::Of(lists[key]));
+    } else {
+      state.Add(key, lists[key]);
+    }
+  }
+  return state;
+}
+
+TEST(RandomCut, TheStateAtAnyMomentIsAConsistentCut) {
+  std::size_t lost = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const bool compact = seed % 2 == 0;
+    SimulatedStore store({.seed = seed, .compact = compact, .blind = seed % 4 < 2});
+    History history = store.Run();
+    const auto& [lists, committed] = store.snapshot();
+
+    const CutReport report = CheckCut(history, StateOf(lists, compact), committed);
+
+    ASSERT_TRUE(report.ok()) << "seed " << seed << "\n" << report.ToString();
+    lost += report.lost.size();
+    // Without what was lost, the history is one that ends there.
+    history.MarkLost(report.lost);
+    const Report rest = Check(history, {.readers = Readers::kAll});
+    ASSERT_TRUE(rest.ok()) << "seed " << seed << "\n" << rest.ToString();
+  }
+  EXPECT_GT(lost, kSeeds * 20);
+}
+
+// Whether the state without the last element of a list is a cut, too: its transaction wrote nothing
+// else, was not known to be committed, and nobody of those that are there read from it.
+bool MayLoseLast(const History& history, const SimulatedStore::Snapshot& snapshot, Key key) {
+  std::set<TransactionId> there(snapshot.committed.begin(), snapshot.committed.end());
+  TransactionId losing = 0;
+  for (const Transaction& transaction : history.transactions()) {
+    for (const Operation& operation : history.operations(transaction)) {
+      if (operation.kind != OperationKind::kAppend) continue;
+      const auto& list = snapshot.lists[operation.key];
+      if (operation.key == key && operation.element == list.back()) {
+        losing = transaction.id;
+      } else if (std::ranges::find(list, operation.element) != list.end()) {
+        there.insert(transaction.id);
+      }
+    }
+  }
+  if (there.contains(losing)) return false;
+  return std::ranges::none_of(history.transactions(), [&](const Transaction& transaction) {
+    return there.contains(transaction.id) &&
+           std::ranges::any_of(history.operations(transaction), [&](const Operation& operation) {
+             if (operation.kind == OperationKind::kAppend || operation.key != key) return false;
+             const auto seen = history.elements(operation);
+             return std::ranges::find(seen, snapshot.lists[key].back()) != seen.end();
+           });
+  });
+}
+
+TEST(RandomCut, OneMissingElementIsFound) {
+  std::size_t harmless = 0;
+  std::size_t found = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds / 3; ++seed) {
+    SimulatedStore store({.seed = seed, .compact = false});
+    const History history = store.Run();
+    const auto& [lists, committed] = store.snapshot();
+    for (std::size_t key = 0; key < lists.size(); ++key) {
+      if (lists[key].empty()) continue;
+      auto broken = lists;
+      broken[key].pop_back();
+      const CutReport report = CheckCut(history, StateOf(broken, seed % 2 == 0), committed);
+      ASSERT_EQ(report.ok(), MayLoseLast(history, store.snapshot(), key))
+          << "seed " << seed << " key " << key << "\n"
+          << report.ToString();
+      (report.ok() ? harmless : found) += 1;
+    }
+  }
+  EXPECT_GT(harmless, 0u);
+  EXPECT_GT(found, harmless);
+}
+
+TEST(RandomCut, OneElementMissingFromTheMiddleIsFound) {
+  for (std::uint64_t seed = 1; seed <= kSeeds / 3; ++seed) {
+    const bool compact = seed % 2 == 0;
+    SimulatedStore store({.seed = seed, .compact = compact, .blind = !compact});
+    const History history = store.Run();
+    const auto& [lists, committed] = store.snapshot();
+    for (std::size_t key = 0; key < lists.size(); ++key) {
+      if (lists[key].size() < 2) continue;
+      auto broken = lists;
+      broken[key].erase(broken[key].begin() + static_cast<std::ptrdiff_t>(lists[key].size() / 2) -
+                        1);
+      ASSERT_FALSE(CheckCut(history, StateOf(broken, compact), {}).ok())
+          << "seed " << seed << " key " << key;
+    }
+  }
+}
 
 // ---- Against the definition.
 

@@ -40,6 +40,12 @@ class SimulatedStore {
     Fault fault = Fault::kNone;
   };
 
+  // What a crash at some moment would leave behind if everything were flushed at once.
+  struct Snapshot {
+    std::vector<std::vector<Element>> lists;
+    std::vector<TransactionId> committed;  // Known to be, at that moment.
+  };
+
   explicit SimulatedStore(const Options& options)
       : options_(options),
         random_(options.seed),
@@ -49,6 +55,9 @@ class SimulatedStore {
 
   // Runs everything, then one transaction that reads all keys.
   History Run();
+
+  // Of a random moment of the run.
+  const Snapshot& snapshot() const { return snapshot_; }
 
  private:
   using List = std::vector<Element>;
@@ -85,7 +94,10 @@ class SimulatedStore {
         client.attempt.reset();
       }
     } else {
-      if (Random(20) != 0) client.attempt->Commit();  // Otherwise unknown.
+      if (Random(20) != 0) {  // Otherwise unknown.
+        committed_.push_back(client.attempt->id());
+        client.attempt->Commit();
+      }
       client.attempt.reset();
     }
   }
@@ -215,14 +227,18 @@ class SimulatedStore {
   Recorder recorder_;
   std::vector<Client> clients_;
   std::vector<List> lists_;
+  std::vector<TransactionId> committed_;
+  Snapshot snapshot_;
   std::size_t begun_ = 0;
 };
 
 inline History SimulatedStore::Run() {
   bool broken = options_.fault == Fault::kNone;
+  const std::size_t snapshot_at = Random(options_.transaction_count);
   while (begun_ < options_.transaction_count) {
     const std::size_t thread = Random(clients_.size());
     Step(clients_[thread], thread);
+    if (begun_ == snapshot_at) snapshot_ = {lists_, committed_};
     if (!broken && begun_ * 2 >= options_.transaction_count) {
       EndAll();
       Break();
