@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,14 +25,29 @@ using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
 
+namespace {
+
+void RunDurableAction(Task& action) {
+  if (!action) return;
+  try {
+    action();
+  } catch (const std::exception& e) {
+    ZEZE_LOG_ERROR("an action after durability threw: {}", e.what());
+  } catch (...) {
+    ZEZE_LOG_ERROR("an action after durability threw something that is not a std::exception");
+  }
+}
+
+}  // namespace
+
 Checkpoint::Checkpoint(Engine& engine, Options options)
     : engine_(engine), options_(std::move(options)), last_success_(options_.clock->Now()) {
   nodes_.emplace_back();
 }
 
+// Tickets that nobody will complete any more. The records that logs and groups name are gone.
 Checkpoint::~Checkpoint() {
-  // Tickets that nobody will complete any more.
-  auto drop = [](DurabilityTicket* ticket) {
+  const auto drop = [](DurabilityTicket* ticket) {
     while (ticket != nullptr) {
       DurabilityTicket* next = ticket->next;
       if (ticket->owned) delete ticket;
@@ -40,6 +56,13 @@ Checkpoint::~Checkpoint() {
   };
   drop(loose_tickets_);
   for (const Node& node : nodes_) drop(node.tickets);
+  engine_.contexts()->ForEach([&drop](Context& context) {
+    for (const internal::CommitLog& log : context.logs) {
+      for (std::size_t i = 0; i < log.size(); i += 1 + (log[i] & 1) + (log[i] >> 1)) {
+        if ((log[i] & 1) != 0) drop(reinterpret_cast<DurabilityTicket*>(log[i + 1]));
+      }
+    }
+  });
 }
 
 void Checkpoint::Step(CheckpointStep step) const {
@@ -62,7 +85,10 @@ void Checkpoint::Drain() {
 bool Checkpoint::Await(DurabilityTicket& ticket) {
   const MutexLock lock(mutex_);
   while (!ticket.done.load(std::memory_order_acquire)) {
-    if (abandoned_) return false;
+    if (abandoned_) {
+      ticket.owned = true;  // A log or a group still names it.
+      return false;
+    }
     if (running_) {
       changed_.Wait(mutex_);
     } else if (const Result<void> result = RunExclusive(Scope::kUrgent); !result.ok()) {
@@ -115,9 +141,7 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   changed_.NotifyAll();
   if (!then.empty()) {
     mutex_.Unlock();
-    for (Task& task : then) {
-      if (task) task();
-    }
+    for (Task& task : then) RunDurableAction(task);
     mutex_.Lock();
   }
   if (!result.ok()) return result.error();
@@ -135,9 +159,13 @@ Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
   Gather(cut);
   Step(CheckpointStep::kEncoded);
   if (Result<void> written = Write(); !written.ok()) return written.error();
-  MarkClean(cut);
+  // Inside until the end: a record that is clean may be evicted at once, and is looked at once more.
+  const internal::ContextLease context(engine_.contexts());
+  context->participant.Enter();
+  MarkClean(context->participant, cut);
   Step(CheckpointStep::kMarkedClean);
   Done done{.records = items_.size(), .bytes = arena_.size(), .tickets = ForgetMembers()};
+  context->participant.Leave();
   return done;
 }
 
@@ -343,15 +371,13 @@ Result<void> Checkpoint::Write() {
 }
 
 // Only after the storage has it for certain (rule 30).
-void Checkpoint::MarkClean(std::uint64_t cut) {
-  const internal::ContextLease context(engine_.contexts());
-  context->participant.Enter();
-  std::uint64_t cleaned = 0;
+void Checkpoint::MarkClean(internal::Participant& by, std::uint64_t cut) {
+  std::int64_t cleaned = 0;
   for (const Item& item : items_) {
     Record& record = *item.record;
     const std::uint64_t word = internal::LockRecord(record);
     if (auto* aside = reinterpret_cast<ValueHeader*>(record.aside & ~std::uintptr_t{1})) {
-      context->participant.Retire(aside, aside->birth_era, item.table->values_.dispose);
+      by.Retire(aside, aside->birth_era, item.table->values_.dispose);
     }
     record.aside = 0;
     if (record.write_epoch <= cut) {
@@ -363,9 +389,8 @@ void Checkpoint::MarkClean(std::uint64_t cut) {
     }
     internal::UnlockRecord(record, word);
   }
-  context->participant.Leave();
   if (!items_.empty()) bytes_per_record_ = arena_.size() / items_.size() + 1;
-  dirty_.fetch_sub(std::min(cleaned, dirty_.load()));
+  dirty_.fetch_sub(cleaned);
   AddDirty(0);
 }
 
@@ -388,7 +413,10 @@ DurabilityTicket* Checkpoint::ForgetMembers() {
 }
 
 void Checkpoint::AddDirty(std::uint64_t count) {
-  const std::uint64_t dirty = dirty_.fetch_add(count) + count;
+  const auto added = static_cast<std::int64_t>(count);
+  // Below zero while commits have not yet reported what a flush has cleaned already.
+  const auto dirty =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.fetch_add(added) + added, 0));
   const std::uint64_t max = engine_.options().dirty_records_max;
   const std::uint64_t bytes_max =
       options_.storage != nullptr ? options_.storage->limits().flush_bytes_max / 2 : ~0ULL;
@@ -406,7 +434,8 @@ void Checkpoint::AwaitCapacity() {
 CheckpointStatistics Checkpoint::statistics() const {
   const MutexLock lock(mutex_);
   CheckpointStatistics statistics = statistics_;
-  statistics.dirty_records = dirty_.load(std::memory_order_relaxed);
+  statistics.dirty_records =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.load(std::memory_order_relaxed), 0));
   statistics.since_last_success = options_.clock->Now() - last_success_;
   return statistics;
 }

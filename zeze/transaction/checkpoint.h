@@ -146,7 +146,7 @@ class Checkpoint {
   void GatherRecord(internal::Record* record, std::uint64_t cut);
   void SortWrites();
   Result<void> Write();
-  void MarkClean(std::uint64_t cut);
+  void MarkClean(internal::Participant& by, std::uint64_t cut);
   internal::DurabilityTicket* ForgetMembers();
   void Step(CheckpointStep step) const;
 
@@ -156,7 +156,7 @@ class Checkpoint {
   alignas(64) std::atomic<std::uint64_t> epoch_ = 1;
   alignas(64) std::atomic<bool> overloaded_ = false;
   std::atomic<std::uint64_t> drained_epoch_ = 0;
-  std::atomic<std::uint64_t> dirty_ = 0;
+  std::atomic<std::int64_t> dirty_ = 0;
   std::atomic<std::uint64_t> bytes_per_record_ = 128;
   std::atomic<bool> abandoned_ = false;
 

@@ -222,8 +222,7 @@ std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome
     DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
     if (ticket != nullptr && !ticket->owned) {
       const bool durable = checkpoint_->Await(*ticket);
-      // An abandoned ticket may still be in a log; it is leaked with what will never be saved.
-      if (durable) delete ticket;
+      if (durable) delete ticket;  // Else it belongs to the checkpoint now.
       if (!durable) code = result_code::kUnknown;
     }
     if (!tx.actions_.empty() && code == result_code::kSuccess) tx.RunActions(true);
