@@ -112,12 +112,13 @@ Error RocksDbTable::ReadError(const rocksdb::Status& status) const {
   return ToError(status, RocksDbAttempt::kRead, fmt::format("read table '{}'", name_), directory_);
 }
 
-RocksDbStorage::RocksDbStorage(const RocksDbOptions& options, std::string directory)
+RocksDbStorage::RocksDbStorage(const RocksDbOptions& options, std::string directory,
+                               const std::shared_ptr<rocksdb::FileSystem>& files)
     : directory_(std::move(directory)),
       limits_{.key_bytes_max = kStorageKeyBytesMax,
               .value_bytes_max = kValueBytesMax,
               .flush_bytes_max = options.flush_bytes_max},
-      room_(std::make_shared<DiskRoom>(rocksdb::FileSystem::Default(), directory_)),
+      room_(std::make_shared<DiskRoom>(files, directory_)),
       env_(rocksdb::NewCompositeEnv(room_)),
       background_errors_(std::make_shared<BackgroundErrors>()),
       options_(MakeRocksDbOptions(options)) {
@@ -132,7 +133,8 @@ RocksDbStorage::~RocksDbStorage() {
   static_cast<void>(closed.ok());
 }
 
-Result<std::unique_ptr<Storage>> RocksDbStorage::Open(RocksDbOptions options) {
+Result<std::unique_ptr<Storage>> RocksDbStorage::Open(
+    const RocksDbOptions& options, const std::shared_ptr<rocksdb::FileSystem>& files) {
   if (options.flush_bytes_max >= std::size_t{4} << 30) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("flush_bytes_max is {}: RocksDB takes less than 4 GB at once",
@@ -141,7 +143,7 @@ Result<std::unique_ptr<Storage>> RocksDbStorage::Open(RocksDbOptions options) {
   Result<RocksDbDirectory> directory = PrepareRocksDbDirectory(options);
   if (!directory.ok()) return directory.error();
   std::unique_ptr<RocksDbStorage> storage(
-      new RocksDbStorage(options, std::move(directory.value().path)));
+      new RocksDbStorage(options, std::move(directory.value().path), files));
   if (Result<void> opened = storage->OpenDatabase(directory.value().has_database); !opened.ok()) {
     return opened.error();
   }
@@ -462,8 +464,8 @@ Result<void> RocksDbStorage::Close() {
   return ToError(status, RocksDbAttempt::kWriteUnknown, "close the database", directory_);
 }
 
-Result<std::unique_ptr<Storage>> OpenRocksDbStorage(RocksDbOptions options) {
-  return RocksDbStorage::Open(std::move(options));
+Result<std::unique_ptr<Storage>> OpenRocksDbStorage(const RocksDbOptions& options) {
+  return RocksDbStorage::Open(options);
 }
 
 }  // namespace zeze

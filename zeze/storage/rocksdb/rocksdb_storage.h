@@ -54,6 +54,6 @@ struct RocksDbOptions {
 // Errors: kInvalidArgument (not a directory, or one with other files in it), kNotFound (no database
 // there and create_if_missing is off), kInUse (names the process that has it open), kUnavailable
 // (no permission, no room), kCorrupt.
-Result<std::unique_ptr<Storage>> OpenRocksDbStorage(RocksDbOptions options);
+Result<std::unique_ptr<Storage>> OpenRocksDbStorage(const RocksDbOptions& options);
 
 }  // namespace zeze

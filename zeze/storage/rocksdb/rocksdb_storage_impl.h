@@ -11,6 +11,7 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/options.h>
 
 #include "zeze/base/mutex.h"
@@ -45,7 +46,10 @@ class RocksDbTable final : public StorageTable {
 
 class RocksDbStorage final : public Storage {
  public:
-  static Result<std::unique_ptr<Storage>> Open(RocksDbOptions options);
+  // `files` is the operating system, or what a test puts in its place.
+  static Result<std::unique_ptr<Storage>> Open(
+      const RocksDbOptions& options,
+      const std::shared_ptr<rocksdb::FileSystem>& files = rocksdb::FileSystem::Default());
   ~RocksDbStorage() override;
 
   std::string Description() const override { return "rocksdb " + directory_; }
@@ -64,7 +68,8 @@ class RocksDbStorage final : public Storage {
   class BackgroundErrors;
   using Tables = std::map<std::string, std::unique_ptr<RocksDbTable>, std::less<>>;
 
-  RocksDbStorage(const RocksDbOptions& options, std::string directory);
+  RocksDbStorage(const RocksDbOptions& options, std::string directory,
+                 const std::shared_ptr<rocksdb::FileSystem>& files);
 
   Result<void> OpenDatabase(bool exists);
 
