@@ -30,6 +30,7 @@
 #include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/hash.h"
+#include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
@@ -110,6 +111,14 @@ class Table final : public TableBase {
     records_.hash_of = [](const internal::Record& record) {
       return HashKey(static_cast<const RecordType&>(record).key);
     };
+  }
+
+  TableSchema Describe() const override {
+    return DescribeTable<K, V>({.name = name_,
+                                .id = id_,
+                                .version = descriptor_.version,
+                                .memory = descriptor_.memory,
+                                .no_schema = descriptor_.no_schema});
   }
 
   // --- inside a transaction ---

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "zeze/base/result.h"
+#include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/record_map.h"
@@ -57,6 +58,8 @@ class TableBase {
   bool durable_at_commit() const { return options_.durable_at_commit; }
   bool attached() const { return engine_ != nullptr; }
   TableStatistics statistics() const;
+  // For the stored schema.
+  virtual TableSchema Describe() const = 0;
 
  protected:
   TableBase(const TableDescriptor& descriptor, const internal::ValueOperations& values);

@@ -1,0 +1,188 @@
+#include "zeze/app/application.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/app/module.h"
+#include "zeze/app/schema_guard.h"
+#include "zeze/base/check.h"
+#include "zeze/base/log.h"
+#include "zeze/storage/memory/memory_storage.h"
+#include "zeze/storage/rocksdb/rocksdb_storage.h"
+#include "zeze/transaction/result_code.h"
+
+namespace zeze {
+
+namespace {
+
+std::size_t CoreCount() {
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+// A submitted procedure. Told exactly once how it ended: by running it, or, if its task is dropped
+// by a stop, with kClosed.
+class Submission {
+ public:
+  Submission(Engine& engine, ProcedureName name, OwnedProcedure procedure, Completion done)
+      : engine_(&engine),
+        name_(name),
+        procedure_(std::move(procedure)),
+        done_(std::move(done)) {}
+  Submission(Submission&& other) noexcept = default;
+  Submission& operator=(Submission&&) = delete;
+  ~Submission() {
+    if (done_) done_(result_code::kClosed);
+  }
+
+  void operator()() {
+    const std::int64_t code = engine_->Call(name_, procedure_);
+    if (Completion done = std::exchange(done_, nullptr)) done(code);
+  }
+
+ private:
+  Engine* engine_;
+  ProcedureName name_;
+  OwnedProcedure procedure_;
+  Completion done_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Application>> Application::Open(std::string name,
+                                                       ApplicationOptions options) {
+  std::unique_ptr<Storage> storage;
+  if (options.storage == StorageKind::kMemory) {
+    storage = OpenMemoryStorage();
+  } else {
+    Result<std::unique_ptr<Storage>> opened =
+        OpenRocksDbStorage({.directory = options.storage_directory});
+    if (!opened.ok()) return opened.error();
+    storage = std::move(opened).value();
+  }
+  return std::unique_ptr<Application>(
+      new Application(std::move(name), std::move(options), std::move(storage)));
+}
+
+Application::Application(std::string name, ApplicationOptions options,
+                         std::unique_ptr<Storage> storage)
+    : name_(std::move(name)), options_(std::move(options)), storage_(std::move(storage)) {
+  engine_ = std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),
+                                                   .clock = options_.clock,
+                                                   .checkpoint_period = options_.checkpoint_period,
+                                                   .attempts_max = options_.attempts_max,
+                                                   .dirty_records_max =
+                                                       options_.dirty_records_max});
+}
+
+Application::~Application() {
+  if (const Result<void> stopped = Stop(); !stopped.ok()) {
+    ZEZE_LOG_ERROR("{} ended without saving everything: {}", name_, stopped.error().message());
+  }
+}
+
+void Application::AddModule(Module& module) {
+  ZEZE_CHECK(!started_);
+  modules_.push_back(&module);
+  for (TableBase* table : module.Tables()) AddTable(*table);
+}
+
+void Application::AddTable(TableBase& table) {
+  ZEZE_CHECK(!started_);
+  tables_.push_back(&table);
+}
+
+TableOptions Application::OptionsOf(const TableBase& table) const {
+  TableOptions options;
+  auto at = options_.tables.find(table.name());
+  if (at == options_.tables.end()) at = options_.tables.find("");
+  if (at != options_.tables.end()) options = at->second;
+  const std::string_view suffix = table.descriptor().suffix;
+  if (suffix == "@ServerId") {
+    options.suffix = std::to_string(options_.server_id);
+  } else if (suffix != "@AppMainVersion") {
+    options.suffix = suffix;
+  }
+  return options;
+}
+
+Result<void> Application::Start() {
+  ZEZE_CHECK(!started_);
+  for (TableBase* table : tables_) {
+    if (Result<void> added = engine_->AddTable(*table, OptionsOf(*table)); !added.ok()) {
+      return added;
+    }
+  }
+  if (Result<void> fits = CheckAndSaveSchema(
+          *storage_, tables_, {.reuse_variable_ids = options_.reuse_variable_ids});
+      !fits.ok()) {
+    return fits;
+  }
+  if (Result<void> started = engine_->Start(); !started.ok()) return started;
+  started_ = true;
+
+  const std::size_t cores = CoreCount();
+  critical_ = std::make_unique<ThreadPool>(ThreadPool::Options{
+      .name = "critical",
+      .thread_count = options_.critical_threads != 0 ? options_.critical_threads : 2});
+  workers_ = std::make_unique<ThreadPool>(ThreadPool::Options{
+      .name = "worker",
+      .thread_count = options_.worker_threads != 0 ? options_.worker_threads : 30 * cores,
+      .queue_length_max = options_.worker_queue_max});
+  one_by_one_ = std::make_unique<TaskOneByOneByKey>(
+      *workers_, TaskOneByOneByKey::Options{.lane_count = options_.lane_count});
+  scheduler_ =
+      std::make_unique<Scheduler>(*workers_, Scheduler::Options{.clock = options_.clock});
+  watchdog_ = std::make_unique<Watchdog>(
+      Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
+  return StartModules();
+}
+
+Result<void> Application::StartModules() {
+  for (Module* module : modules_) {
+    if (Result<void> started = module->Start(*this); !started.ok()) {
+      const Error error(started.error().code(),
+                        fmt::format("module {} did not start: {}", module->name(),
+                                    started.error().message()));
+      static_cast<void>(Stop().ok());
+      return error;
+    }
+    ++started_modules_;
+  }
+  return {};
+}
+
+void Application::StopModules() {
+  while (started_modules_ > 0) modules_[--started_modules_]->Stop(*this);
+}
+
+Result<void> Application::Stop() {
+  if (stopped_ || !started_) return {};
+  scheduler_->Shutdown();
+  one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
+  workers_->Shutdown(ThreadPool::Pending::kDiscard);
+  StopModules();
+  if (Result<void> saved = engine_->Stop(); !saved.ok()) return saved;
+  critical_->Shutdown(ThreadPool::Pending::kRun);
+  watchdog_.reset();
+  stopped_ = true;
+  return storage_->Close();
+}
+
+Task Application::MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done) {
+  return {name.c_str(), Submission(*engine_, name, std::move(procedure), std::move(done))};
+}
+
+Result<void> Application::Submit(ProcedureName name, OwnedProcedure procedure, Completion done) {
+  return workers_->TryPost(MakeTask(name, std::move(procedure), std::move(done)));
+}
+
+}  // namespace zeze

@@ -1,0 +1,157 @@
+// Application: a server process in one object: storage, tables, transactions, pools, modules.
+//
+//   ModuleGame game;                                  // Derives from the generated base.
+//   auto config = zeze::Config::Load("zeze.xml");
+//   auto opened = zeze::Application::Open("shop", zeze::OptionsFromConfig(config.value()).value());
+//   zeze::Application& app = *opened.value();         // Ends before its modules.
+//   app.AddModule(game);
+//   if (auto started = app.Start(); !started.ok()) return Fail(started.error());
+//   std::int64_t code = app.Call("buy", [&](zeze::Transaction& tx) { ... });
+//   app.Stop();
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeze/base/clock.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/result.h"
+#include "zeze/base/scheduler.h"
+#include "zeze/base/task_one_by_one_by_key.h"
+#include "zeze/base/thread_pool.h"
+#include "zeze/base/watchdog.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/procedure_name.h"
+#include "zeze/transaction/table_base.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+class Config;
+class Module;
+
+enum class StorageKind : std::uint8_t {
+  kMemory,   // Nothing survives the process.
+  kRocksDb,  // A directory of this process.
+};
+
+struct ApplicationOptions {
+  // Unique among the processes of a cluster.
+  std::int32_t server_id = 0;
+
+  StorageKind storage = StorageKind::kRocksDb;
+  std::string storage_directory = "db";
+
+  // Pools. 0: thirty for each core, because procedures may block; two; one.
+  std::size_t worker_threads = 0;
+  std::size_t critical_threads = 0;
+  std::size_t scheduled_threads = 0;
+  // Tasks that wait in the worker pool before more are refused.
+  std::size_t worker_queue_max = 1 << 20;
+  std::size_t lane_count = 1024;
+
+  std::chrono::nanoseconds checkpoint_period = std::chrono::seconds(60);
+  std::chrono::nanoseconds long_procedure = std::chrono::seconds(10);
+  int attempts_max = 256;
+  std::size_t dirty_records_max = 2'000'000;
+
+  // By storage name; the entry with the empty name is for all others.
+  std::map<std::string, TableOptions, std::less<>> tables = {};
+
+  // A deleted variable id may come back with a compatible type.
+  bool reuse_variable_ids = true;
+
+  Clock* clock = &SystemClock();
+};
+
+// What a configuration file says, checked: what this build cannot do is an error here.
+Result<ApplicationOptions> OptionsFromConfig(const Config& config);
+
+// Called with the result of a procedure that was submitted, on the worker that ran it.
+using Completion = std::function<void(std::int64_t code)>;
+using OwnedProcedure = std::function<std::int64_t(Transaction&)>;
+
+// Thread-safe after Start.
+class Application {
+ public:
+  // Opens the storage. Errors: the directory is in use, unreadable, damaged; each says what to do.
+  static Result<std::unique_ptr<Application>> Open(std::string name, ApplicationOptions options);
+  // Stops, if that was not done.
+  ~Application();
+  Application(const Application&) = delete;
+  Application& operator=(const Application&) = delete;
+
+  // Before Start. Both must outlive the application.
+  void AddModule(Module& module);
+  void AddTable(TableBase& table);
+
+  // Compares the stored schema with the program's and refuses an incompatible change, naming every
+  // problem; opens the tables; starts modules in the order they were added.
+  Result<void> Start();
+
+  // The orderly stop: refuses new procedures, drops queued ones (each is reported to its
+  // completion with kClosed), waits for the running ones, stops modules in reverse order, saves
+  // everything, closes the storage. An error says what could not be saved.
+  Result<void> Stop();
+
+  // Runs a procedure on the calling thread.
+  std::int64_t Call(ProcedureName name, ProcedureBody body,
+                    TransactionLevel level = TransactionLevel::kSerializable) {
+    return engine_->Call(name, body, level);
+  }
+
+  // Runs a procedure on a worker. Errors: kOverloaded, kShuttingDown; it will then not run, and
+  // its completion is called with kClosed.
+  Result<void> Submit(ProcedureName name, OwnedProcedure procedure, Completion done = nullptr);
+
+  // The same, one at a time and in order for each key.
+  template <typename Key>
+  Result<void> SubmitOneByOne(const Key& key, ProcedureName name, OwnedProcedure procedure,
+                              Completion done = nullptr) {
+    return one_by_one_->Post(key, MakeTask(name, std::move(procedure), std::move(done)));
+  }
+
+  const std::string& name() const { return name_; }
+  const ApplicationOptions& options() const { return options_; }
+  Engine& engine() { return *engine_; }
+  Storage& storage() { return *storage_; }
+  ThreadPool& workers() { return *workers_; }
+  ThreadPool& critical() { return *critical_; }
+  TaskOneByOneByKey& one_by_one() { return *one_by_one_; }
+  Scheduler& scheduler() { return *scheduler_; }
+
+ private:
+  Application(std::string name, ApplicationOptions options, std::unique_ptr<Storage> storage);
+
+  Task MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done);
+  TableOptions OptionsOf(const TableBase& table) const;
+  Result<void> StartModules();
+  void StopModules();
+
+  const std::string name_;
+  const ApplicationOptions options_;
+  std::unique_ptr<Storage> storage_;
+  std::vector<Module*> modules_;
+  std::size_t started_modules_ = 0;
+  std::vector<TableBase*> tables_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ThreadPool> critical_;
+  std::unique_ptr<ThreadPool> workers_;
+  std::unique_ptr<TaskOneByOneByKey> one_by_one_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Watchdog> watchdog_;
+  bool started_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace zeze

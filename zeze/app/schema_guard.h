@@ -1,0 +1,31 @@
+// CheckAndSaveSchema: keeps the schema beside the data, and refuses a program that does not fit it.
+//
+//   if (auto fits = CheckAndSaveSchema(storage, tables, {}); !fits.ok()) return fits;   // Do not start.
+
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "zeze/base/result.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/table_base.h"
+
+namespace zeze {
+
+// Where the schema is kept among the storage's versioned data.
+inline constexpr std::string_view kSchemaId = "zeze.schema";
+
+struct SchemaOptions {
+  // A deleted variable id may come back with a compatible type.
+  bool reuse_variable_ids = true;
+};
+
+// Compares the stored schema with that of the tables. Compatible: stores the union of both, so that
+// what was removed stays known. A table whose version was raised is set aside: its rows are kept
+// under the name zeze_backup_<name>_<old version> and the table begins empty.
+// Errors: kIncompatible, naming every problem and what to do; those of the storage.
+Result<void> CheckAndSaveSchema(Storage& storage, const std::vector<TableBase*>& tables,
+                                const SchemaOptions& options);
+
+}  // namespace zeze
