@@ -42,16 +42,15 @@ Outcome Transaction::Finish(std::int64_t code) {
   if (failed_) return Outcome::kFailed;
   if (aborted_) return Outcome::kConflict;
   if (code != result_code::kSuccess) {
-    // A failure is believed only if what it was decided on is true (rule 14).
-    culprit_ = FirstInvalid(accesses_.size());
-    return culprit_ == nullptr ? Outcome::kRolledBack : Outcome::kConflict;
+    std::erase_if(actions_, [](const Action& action) { return action.when == When::kDurable; });
+    return FinishUnwritten(Outcome::kRolledBack);
   }
   for (std::size_t i = 0; i < accesses_.size(); ++i) {
     const Access& access = accesses_[i];
     if (IsWrite(access)) writes_.push_back(static_cast<std::uint32_t>(i));
   }
   if (!writes_.empty()) return Commit();
-  return FinishReadOnly();
+  return FinishUnwritten(Outcome::kCommitted);
 }
 
 bool Transaction::LeaseExpired() {
@@ -64,17 +63,19 @@ bool Transaction::LeaseExpired() {
   return true;
 }
 
-Outcome Transaction::FinishReadOnly() {
-  if (level_ == TransactionLevel::kAllowDirtyWhenAllRead) return Outcome::kCommitted;
-  FindDirtyReads();
-  // An answer made of unsaved data of a durable table waits for it like its writer (rule 15).
+// Nothing is installed. The answer, a failure too, is believed only if what it was made of is true
+// (rule 14); made of unsaved data of a durable table it waits for that like its writer (rule 15).
+Outcome Transaction::FinishUnwritten(Outcome outcome) {
+  const bool checked = outcome == Outcome::kRolledBack || level_ == TransactionLevel::kSerializable;
+  if (checked) FindDirtyReads();
   const bool waits = has_durable_ || HasDurableActions();
   const std::uint64_t epoch = waits ? PublishEpoch() : 0;
-  if (!engine_.options_.unsafe_skip_validation) culprit_ = FirstInvalid(accesses_.size());
-  Outcome outcome = Outcome::kCommitted;
+  if (checked && !engine_.options_.unsafe_skip_validation) {
+    culprit_ = FirstInvalid(accesses_.size());
+  }
   if (culprit_ != nullptr) {
     outcome = Outcome::kConflict;
-  } else if (LeaseExpired()) {
+  } else if (checked && LeaseExpired()) {
     outcome = Outcome::kFailed;
   } else if (waits) {
     LogCommit(epoch);
@@ -88,7 +89,8 @@ Outcome Transaction::FinishReadOnly() {
 void Transaction::FindDirtyReads() {
   if (!engine_.checkpoint_->groups()) return;
   for (const Access& access : accesses_) {
-    if (access.state != AccessState::kRead || !access.record->Dirty(access.word)) continue;
+    if (!writes_.empty() && IsWrite(access)) continue;
+    if (!access.record->Dirty(access.word)) continue;
     dirty_reads_.push_back(access.record);
     if (engine_.table(access.record->table_index).durable_at_commit()) has_durable_ = true;
   }
@@ -231,7 +233,9 @@ void Transaction::Install(Access& access, std::uint64_t epoch) {
   }
   if (table.durable_at_commit()) has_durable_ = true;
   const bool dirty = record.Dirty(old_word);
-  if (next != nullptr && old == nullptr && !table.memory()) table.NoteUnsavedInsert(record);
+  if (next != nullptr && old == nullptr && table.storage_ != nullptr) {
+    table.NoteUnsavedInsert(record);
+  }
 
   record.value.store(next, std::memory_order_seq_cst);
   if (dirty && record.write_epoch < epoch) {
@@ -254,7 +258,8 @@ void Transaction::Install(Access& access, std::uint64_t epoch) {
   record.write_epoch = epoch;
   if (table.has_listeners_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(table.changes_mutex_);
-    table.changes_.push_back({&record, old, next});
+    // Whoever delivers it reads the new value too: it must not be freed before this procedure ends.
+    table.changes_.push_back({&record, old, context_.participant.Protect(record.value)});
     changed_tables_.push_back(&table);
   }
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);
@@ -279,6 +284,8 @@ void Transaction::LogCommit(std::uint64_t epoch) {
     for (Record* record : fresh_) log.push_back(reinterpret_cast<std::uintptr_t>(record));
   }
   for (Record* record : dirty_reads_) log.push_back(reinterpret_cast<std::uintptr_t>(record));
+  if (log.size() >= context_.compact_log_at) [[unlikely]]
+    context_.CompactLog(log);
 }
 
 void Transaction::MakeTicket() {

@@ -1,11 +1,15 @@
 #include "zeze/transaction/context.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/transaction.h"
@@ -40,6 +44,48 @@ Context::Context(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)
     : participant(reclaimer), version_source(versions) {}
 
 Context::~Context() = default;
+
+void Context::CompactLog(CommitLog& log) {
+  // A forest over the positions in `records`; each tree is what some transactions tied together.
+  std::vector<std::uintptr_t> records;
+  std::vector<std::size_t> parents;
+  std::unordered_map<std::uintptr_t, std::size_t> places;
+  const auto find = [&parents](std::size_t at) {
+    while (parents[at] != at) at = parents[at] = parents[parents[at]];
+    return at;
+  };
+  CommitLog compact;
+  for (std::size_t i = 0; i < log.size();) {
+    const std::size_t end = i + 1 + (log[i] & 1) + (log[i] >> 1);
+    const std::size_t first = i + 1 + (log[i] & 1);
+    std::size_t root = 0;
+    for (std::size_t n = first; n < end; ++n) {
+      const auto [at, added] = places.try_emplace(log[n], records.size());
+      if (added) {
+        records.push_back(log[n]);
+        parents.push_back(at->second);
+      }
+      const std::size_t tree = find(at->second);
+      if (n == first) root = tree;
+      parents[tree] = root;
+    }
+    if ((log[i] & 1) != 0) {  // The ticket, tied to one of its records.
+      compact.push_back(first < end ? 1 * 2 + 1 : 1);
+      compact.push_back(log[i + 1]);
+      if (first < end) compact.push_back(log[first]);
+    }
+    i = end;
+  }
+  std::vector<std::vector<std::uintptr_t>> trees(records.size());
+  for (std::size_t at = 0; at < records.size(); ++at) trees[find(at)].push_back(records[at]);
+  for (const auto& tree : trees) {
+    if (tree.empty()) continue;
+    compact.push_back(tree.size() * 2);
+    compact.insert(compact.end(), tree.begin(), tree.end());
+  }
+  log = std::move(compact);
+  compact_log_at = std::max(kCompactLogMin, log.size() * 2);
+}
 
 ContextPool::ContextPool(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)
     : reclaimer_(reclaimer), versions_(versions) {}

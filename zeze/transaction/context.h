@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -64,6 +65,11 @@ struct alignas(64) Context {
   }
 
   static constexpr std::uint64_t kVersionBlock = 1 << 16;
+  static constexpr std::size_t kCompactLogMin = 1 << 16;
+
+  // Says the same with each record named once, so that a log stays in proportion to what is unsaved
+  // however long a flush takes. Sets the length at which it is worth doing again.
+  void CompactLog(CommitLog& log);
 
   // The epoch of the commit under way, 0 outside. Published before validation (rule 10).
   alignas(64) std::atomic<std::uint64_t> epoch = 0;
@@ -74,6 +80,7 @@ struct alignas(64) Context {
   std::uint64_t next_version = 0;
   std::uint64_t end_version = 0;
   CommitLog logs[2];
+  std::size_t compact_log_at = kCompactLogMin;
   std::uint64_t dirtied = 0;
   std::unique_ptr<Transaction> transaction;
 };

@@ -219,15 +219,11 @@ std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome
     ContextStatistics::Count(tx.writes_.empty() ? context.statistics.read_only
                                                 : context.statistics.commits);
     if (!tx.changed_tables_.empty()) tx.DeliverChanges();
-    DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
-    if (ticket != nullptr && !ticket->owned) {
-      const bool durable = checkpoint_->Await(*ticket);
-      if (durable) delete ticket;  // Else it belongs to the checkpoint now.
-      if (!durable) code = result_code::kUnknown;
-    }
+    if (!AwaitDurable(tx)) code = result_code::kUnknown;
     if (!tx.actions_.empty() && code == result_code::kSuccess) tx.RunActions(true);
   } else if (outcome == Outcome::kRolledBack) {
     ContextStatistics::Count(context.statistics.rollbacks);
+    if (!AwaitDurable(tx)) code = result_code::kUnknown;
     if (!tx.actions_.empty()) tx.RunActions(false);
   } else {
     ContextStatistics::Count(context.statistics.rollbacks);
@@ -236,6 +232,16 @@ std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome
   }
   tx.Reset();
   return code;
+}
+
+// False: the engine gave up before what the answer tells was saved.
+bool Engine::AwaitDurable(Transaction& tx) {
+  DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
+  // Without durable data the ticket is the checkpoint's, and may be gone already.
+  if (ticket == nullptr || !tx.has_durable_) return true;
+  const bool durable = checkpoint_->Await(*ticket);
+  if (durable) delete ticket;
+  return durable;
 }
 
 void Engine::LogTooManyTries(const Transaction& tx, int attempts) {

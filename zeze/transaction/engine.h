@@ -140,6 +140,7 @@ class Engine {
                            TransactionLevel level);
   std::int64_t Conclude(internal::Context& context, Transaction& tx, internal::Outcome outcome,
                         std::int64_t code);
+  bool AwaitDurable(Transaction& tx);
   void LogTooManyTries(const Transaction& tx, int attempts);
   internal::DurabilityTicket* LowerRight(internal::Context& context, internal::Record& record,
                                          Right to);

@@ -162,7 +162,7 @@ class Transaction {
   void Begin(ProcedureName name, TransactionLevel level, int attempt);
   internal::Outcome Finish(std::int64_t code);
   internal::Outcome Commit();
-  internal::Outcome FinishReadOnly();
+  internal::Outcome FinishUnwritten(internal::Outcome outcome);
   void Reset();
 
   internal::Access* FindAccess(const internal::Record* record);
