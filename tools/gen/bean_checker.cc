@@ -484,27 +484,28 @@ class CircleFinder {
   void Visit(const Bean& bean) {
     if (done_.contains(&bean)) return;
     path_.push_back(&bean);
+    if (bean.base != nullptr) Enter(*bean.base, bean.location);
     for (const auto& variable : bean.variables) {
-      const TypeKind kind = variable->type.kind;
-      if (kind != TypeKind::kBean && kind != TypeKind::kBeanKey) continue;
-      const Bean* inner = variable->type.bean;
-      const auto at = std::find(path_.begin(), path_.end(), inner);
-      if (at == path_.end()) {
-        Visit(*inner);
-        continue;
-      }
-      std::string circle;
-      for (auto step = at; step != path_.end(); ++step) circle += (*step)->name + " -> ";
-      diagnostics_.Error(
-          variable->location,
-          fmt::format("'{}' contains itself: {}{}", inner->full_name, circle, inner->name),
-          "hold it in a list, a map or a dynamic");
+      if (variable->type.bean != nullptr) Enter(*variable->type.bean, variable->location);
     }
     path_.pop_back();
     done_.insert(&bean);
   }
 
  private:
+  void Enter(const Bean& inner, const Location& location) {
+    const auto at = std::find(path_.begin(), path_.end(), &inner);
+    if (at == path_.end()) {
+      Visit(inner);
+      return;
+    }
+    std::string circle;
+    for (auto step = at; step != path_.end(); ++step) circle += (*step)->name + " -> ";
+    diagnostics_.Error(
+        location, fmt::format("'{}' contains itself: {}{}", inner.full_name, circle, inner.name),
+        "hold it in a list, a map or a dynamic");
+  }
+
   Diagnostics& diagnostics_;
   std::vector<const Bean*> path_;
   std::set<const Bean*> done_;
