@@ -161,7 +161,7 @@ void Transaction::SaveForUndo(Access& access) {
     const auto& values = engine_.table(access.record->table_index).values_;
     content = values.copy(context_.participant, *access.working);
   }
-  undo_.push_back({IndexOf(access), access.state, access.savepoint, content});
+  undo_.push_back({IndexOf(access), access.state, access.generation, access.savepoint, content});
   access.savepoint = savepoint_;
 }
 
@@ -193,7 +193,7 @@ void Transaction::SetWorking(Access& access, ValueHeader* fresh) {
 void Transaction::MarkRemoved(Access& access) {
   SaveForUndo(access);
   access.state = AccessState::kRemoved;
-  ++access.generation;
+  access.generation = ++last_generation_;
 }
 
 void Transaction::BadHandle(const char* what) {
@@ -258,9 +258,9 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark) {
     undo_.pop_back();
     Access& access = accesses_[undo.access];
     const auto& values = engine_.table(access.record->table_index).values_;
-    // Content that appears or vanishes by the rollback invalidates handles to it; content that is
-    // put back keeps its address and its handles.
-    if (undo.state != AccessState::kEdited) ++access.generation;
+    // Content that vanishes by the rollback takes its handles along; content that is put back keeps
+    // its address and its handles, even if it was removed in between.
+    access.generation = undo.state == AccessState::kEdited ? undo.generation : ++last_generation_;
     access.state = undo.state;
     access.savepoint = undo.savepoint;
     if (undo.content != nullptr) {
@@ -330,6 +330,7 @@ void Transaction::Reset() {
   fresh_.clear();
   savepoint_ = 0;
   last_savepoint_ = 0;
+  last_generation_ = 0;
   aborted_ = false;
   failed_ = false;
   has_durable_ = false;

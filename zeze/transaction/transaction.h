@@ -146,6 +146,7 @@ class Transaction {
   struct Undo {
     std::size_t access;
     internal::AccessState state;
+    std::uint32_t generation;
     std::uint64_t savepoint;
     internal::ValueHeader* content;  // A copy, if state was kEdited.
   };
@@ -216,6 +217,7 @@ class Transaction {
   internal::DurabilityTicket* ticket_ = nullptr;
   std::uint64_t savepoint_ = 0;  // Serial of the innermost open savepoint.
   std::uint64_t last_savepoint_ = 0;
+  std::uint32_t last_generation_ = 0;
 
   bool aborted_ = false;  // A conflict was met: run again, whatever user code returned.
   bool failed_ = false;   // A record could not be had: fail with failure_code_.
