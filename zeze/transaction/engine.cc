@@ -295,6 +295,11 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
       continue;
     }
     if (Word::Dead(word)) return {};
+    if (Word::RightOf(word) < wanted && record.Dirty(word)) {
+      // Reduced and not yet saved: what the storage has is old, and the answer has not left (rule 18).
+      backoff.Wait();
+      continue;
+    }
     if (Word::RightOf(word) < wanted) {
       if (Result<void> got = AcquireRight(context, record, wanted); !got.ok()) return got;
       continue;
@@ -395,11 +400,13 @@ Result<void> Engine::Reduce(std::string_view global_key, Right to) {
 // next cut (rules 17 and 25). Null: the record was clean.
 DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to) {
   const std::uint64_t word = internal::LockRecord(record);
-  if (Word::Dead(word) || Word::RightOf(word) <= to) {
+  const bool dirty = record.Dirty(word);
+  const Right right = std::min(Word::RightOf(word), to);
+  // A repeated request, too, is answered only when what the first one found unsaved is saved.
+  if (Word::Dead(word) || (right == Word::RightOf(word) && !(dirty && right < Right::kModify))) {
     internal::UnlockRecord(record, word);
     return nullptr;
   }
-  const bool dirty = record.Dirty(word);
   const std::uint64_t version = context.NextVersion();
   if (!dirty) record.flushed_version.store(version, std::memory_order_relaxed);
   DurabilityTicket* ticket = nullptr;
@@ -418,7 +425,7 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to)
     log.push_back(reinterpret_cast<std::uintptr_t>(ticket));
     log.push_back(reinterpret_cast<std::uintptr_t>(&record));
   }
-  record.word.store(Word::Make(version, to, Word::Loaded(word) && to != Right::kInvalid),
+  record.word.store(Word::Make(version, right, Word::Loaded(word) && right != Right::kInvalid),
                     std::memory_order_release);
   context.epoch.store(0, std::memory_order_release);
   return ticket;
