@@ -50,13 +50,14 @@ void Engine::WantFlush() {
 void Engine::CheckpointLoop() {
   const bool periodic = options_.checkpoint_period.count() > 0;
   const bool drains = checkpoint_->groups();
-  auto due = options_.clock->Now() + options_.checkpoint_period;
+  constexpr auto kNever = std::chrono::nanoseconds::max();
+  auto due = periodic ? options_.clock->Now() + options_.checkpoint_period : kNever;
   while (true) {
     bool flush = false;
     {
       const MutexLock lock(mutex_);
       const auto now = options_.clock->Now();
-      auto until = periodic ? due : now + std::chrono::hours(1);
+      auto until = std::min(due, now + std::chrono::hours(1));
       if (drains) until = std::min(until, now + kDrainPeriod);
       while (!stop_threads_ && !flush_wanted_ && options_.clock->WaitUntil(wake_, mutex_, until)) {
       }
@@ -64,9 +65,9 @@ void Engine::CheckpointLoop() {
       flush = std::exchange(flush_wanted_, false);
     }
     const auto now = options_.clock->Now();
-    if (periodic && now >= due) {
+    if (now >= due) {
       flush = true;
-      due = now + options_.checkpoint_period;
+      due = periodic ? now + options_.checkpoint_period : kNever;
     }
     if (!flush) {
       checkpoint_->Drain();
@@ -164,7 +165,9 @@ bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
   std::uint64_t word = 0;
   if (record.intent.load(std::memory_order_acquire) != 0) return false;
   if (!internal::TryLockRecord(record, word)) return false;
-  if (Word::Dead(word) || !Word::Loaded(word) || record.Dirty(word) || record.aside != 0) {
+  // Without a right it may be about to get one; then its release must not be overtaken.
+  const bool idle = Word::Loaded(word) || Word::RightOf(word) != Right::kInvalid;
+  if (Word::Dead(word) || !idle || record.Dirty(word) || record.aside != 0) {
     internal::UnlockRecord(record, word);
     return false;
   }
