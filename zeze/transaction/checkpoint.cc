@@ -353,9 +353,20 @@ void Checkpoint::SortWrites() {
 
 Result<void> Checkpoint::Write() {
   Step(CheckpointStep::kBeforeFlush);
-  while (!writes_.empty()) {
+  if (!writes_.empty()) {
+    write_serial_.fetch_add(1, std::memory_order_seq_cst);
+    Result<void> flushed = FlushWrites();
+    write_serial_.fetch_add(1, std::memory_order_seq_cst);
+    if (!flushed.ok()) return flushed;
+  }
+  Step(CheckpointStep::kAfterFlush);
+  return {};
+}
+
+Result<void> Checkpoint::FlushWrites() {
+  while (true) {
     Result<void> flushed = options_.storage->Flush(writes_, options_.sync);
-    if (flushed.ok()) break;
+    if (flushed.ok()) return flushed;
     if (flushed.error().code() == ErrorCode::kCorrupt) {
       ZEZE_LOG_CRITICAL("the database is damaged, nothing can be saved any more: {}",
                         flushed.error().message());
@@ -366,8 +377,6 @@ Result<void> Checkpoint::Write() {
     // Written or not: exactly the same again, before anything else (rule 32).
     options_.clock->SleepFor(options_.retry_delay);
   }
-  Step(CheckpointStep::kAfterFlush);
-  return {};
 }
 
 // Only after the storage has it for certain (rule 30).

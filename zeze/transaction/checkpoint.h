@@ -89,6 +89,10 @@ class Checkpoint {
   // Every log entry of an epoch up to this one has been read.
   std::uint64_t drained_epoch() const { return drained_epoch_.load(std::memory_order_acquire); }
 
+  // Odd while the storage is being written; changes with every write. What was read from the
+  // storage is still there if this was even before and is the same after.
+  std::uint64_t write_serial() const { return write_serial_.load(std::memory_order_seq_cst); }
+
   // True while so much is unsaved that new transactions should wait.
   bool overloaded() const { return overloaded_.load(std::memory_order_relaxed); }
   void AddDirty(std::uint64_t count);
@@ -146,6 +150,7 @@ class Checkpoint {
   void GatherRecord(internal::Record* record, std::uint64_t cut);
   void SortWrites();
   Result<void> Write();
+  Result<void> FlushWrites();
   void MarkClean(internal::Participant& by, std::uint64_t cut);
   internal::DurabilityTicket* ForgetMembers();
   void Step(CheckpointStep step) const;
@@ -156,6 +161,7 @@ class Checkpoint {
   alignas(64) std::atomic<std::uint64_t> epoch_ = 1;
   alignas(64) std::atomic<bool> overloaded_ = false;
   std::atomic<std::uint64_t> drained_epoch_ = 0;
+  std::atomic<std::uint64_t> write_serial_ = 0;
   std::atomic<std::int64_t> dirty_ = 0;
   std::atomic<std::uint64_t> bytes_per_record_ = 128;
   std::atomic<bool> abandoned_ = false;

@@ -200,14 +200,18 @@ class Table final : public TableBase {
     const internal::ContextLease context(engine_->contexts());
     const InsideScope inside(context->participant);
     while (true) {
-      internal::Record& record = FindOrCreate(*context, key);
-      if (Result<void> loaded = engine_->Load(*context, record, Right::kShare); !loaded.ok()) {
+      internal::Record* record = records_.Find(context->participant, HashKey(key), Equals(key));
+      if (record == nullptr) {
+        if (Result<void> room = PrepareCreate(key); !room.ok()) return room.error();
+        record = &FindOrCreate(*context, key);
+      }
+      if (Result<void> loaded = engine_->Load(*context, *record, Right::kShare); !loaded.ok()) {
         return loaded.error();
       }
-      const std::uint64_t word = record.word.load(std::memory_order_acquire);
+      const std::uint64_t word = record->word.load(std::memory_order_acquire);
       if (!internal::Word::Readable(word)) continue;
-      internal::ValueHeader* value = context->participant.Protect(record.value);
-      if (record.word.load(std::memory_order_acquire) != word) continue;
+      internal::ValueHeader* value = context->participant.Protect(record->value);
+      if (record->word.load(std::memory_order_acquire) != word) continue;
       if (value == nullptr) return std::optional<V>();
       return std::optional<V>(static_cast<internal::Value<V>*>(value)->value);
     }
@@ -434,13 +438,15 @@ class Table final : public TableBase {
   }
 
   // Unsaved inserts are noted before the storage is read: a record that is saved and evicted
-  // between the two is then seen in the storage, never missed.
+  // between the two is then seen in the storage, never missed. A row that may have been written
+  // since it was read, while its record was evicted, is read again (AddRow).
   Result<Page> ReadPage(const std::optional<std::string>& after, const WalkOptions& options) {
     StorageWalk walk{.after = after,
                      .descending = options.descending,
                      .keys_only = false,
                      .limit = options.page_size};
     const std::vector<std::string> inserts = UnsavedInserts(walk);
+    const std::uint64_t serial = engine_->checkpoint().write_serial();
     std::vector<std::pair<std::string, std::string>> stored;
     Result<std::size_t> walked =
         storage_->Walk(walk, [&](std::string_view key, std::string_view value) {
@@ -460,7 +466,7 @@ class Table final : public TableBase {
                               : stored[s].first.compare(inserts[i]) * (options.descending ? -1 : 1);
       const std::string& key = order <= 0 ? stored[s].first : inserts[i];
       const std::string* value = order <= 0 ? &stored[s].second : nullptr;
-      if (Result<void> added = AddRow(*context, key, value, page); !added.ok()) {
+      if (Result<void> added = AddRow(*context, key, value, serial, page); !added.ok()) {
         return added.error();
       }
       page.last = key;
@@ -472,9 +478,10 @@ class Table final : public TableBase {
     return page;
   }
 
-  // The cache wins over the storage's row; null: the key was an unsaved insert.
+  // The cache wins over the storage's row; null: the key was an unsaved insert. `serial` is of
+  // before the storage was read.
   Result<void> AddRow(internal::Context& context, const std::string& key_bytes,
-                      const std::string* value_bytes, Page& page) {
+                      const std::string* value_bytes, std::uint64_t serial, Page& page) {
     Result<K> key = DecodedKey(key_bytes);
     if (!key.ok()) return key.error();
     const InsideScope inside(context.participant);
@@ -486,8 +493,9 @@ class Table final : public TableBase {
       return {};
     }
     std::string reread;
-    if (value_bytes == nullptr) {
-      // Saved and evicted since: the storage has it now, or it was removed.
+    const bool written = serial % 2 != 0 || engine_->checkpoint().write_serial() != serial;
+    if (value_bytes == nullptr || written) {
+      // Perhaps saved and evicted since: the storage has it now, or it was removed.
       Result<bool> found = storage_->Find(key_bytes, reread);
       if (!found.ok()) return found.error();
       if (!found.value()) return {};
