@@ -11,6 +11,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,6 +52,11 @@ class ByteReader {
   static constexpr int kDepthMax = 128;
 
   explicit ByteReader(std::string_view bytes);
+
+  // The bytes would be gone before the first read.
+  template <typename T>
+    requires std::same_as<T, std::string>
+  explicit ByteReader(T&& bytes) = delete;
 
   ByteReader(const ByteReader&) = delete;
   ByteReader& operator=(const ByteReader&) = delete;

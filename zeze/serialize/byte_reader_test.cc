@@ -156,7 +156,8 @@ TEST(ByteReader, RefusesFieldIdsThatNoSchemaHas) {
 }
 
 TEST(ByteReader, RestartsIdsAtTheFieldsOfABase) {
-  ByteReader in("\x30\x05\x01\x20\x06\x00"s);
+  const std::string bytes = "\x30\x05\x01\x20\x06\x00"s;
+  ByteReader in(bytes);
   int last_id = 0;
   EXPECT_EQ(in.ReadTag(last_id).id, 3);
   EXPECT_EQ(in.ReadLong(), 5);
