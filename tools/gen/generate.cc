@@ -169,6 +169,13 @@ int Generate(const GenerateOptions& options, std::ostream& out, std::ostream& er
     err << "error: no schema was given\n  hint: zeze gen solution.xml --out gen\n";
     return kEnvironmentFailed;
   }
+  for (const std::string& path : options.solutions) {
+    std::error_code code;
+    if (fs::exists(path, code)) continue;
+    err << fmt::format("error: there is no schema '{}'\n  hint: the path is relative to {}\n", path,
+                       fs::current_path(code).string());
+    return kEnvironmentFailed;
+  }
   return Run(options, out, err).Go();
 }
 

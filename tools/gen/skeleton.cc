@@ -67,36 +67,93 @@ std::string ModuleSource(const Plan& plan, const Module& module) {
   return text + fmt::format("\n}}  // namespace {}\n", NamespaceName(module));
 }
 
-std::string Main(const std::vector<const Module*>& modules) {
+std::string Replace(std::string text, std::string_view placeholder, std::string_view value) {
+  for (std::size_t at = text.find(placeholder); at != std::string::npos;
+       at = text.find(placeholder, at + value.size())) {
+    text.replace(at, placeholder.size(), value);
+  }
+  return text;
+}
+
+constexpr std::string_view kMain = R"(#include <csignal>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "zeze/app/application.h"
+#include "zeze/config/config.h"
+
+@INCLUDES@
+namespace {
+
+int Fail(const zeze::Error& error) {
+  std::cerr << error.message() << "\n";
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Before any thread starts, so that all of them leave these signals to the wait below.
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  sigaddset(&stop_signals, SIGINT);
+  sigaddset(&stop_signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+
+  std::vector<std::string> arguments(argv, argv + argc);
+  auto taken = zeze::TakeConfigArguments(arguments);
+  if (!taken.ok()) return Fail(taken.error());
+  auto config = zeze::Config::Load(taken.value().file, taken.value().options);
+  if (!config.ok()) return Fail(config.error());
+  auto options = zeze::OptionsFromConfig(config.value());
+  if (!options.ok()) return Fail(options.error());
+
+  // Modules outlive the application.
+@MEMBERS@
+  auto opened = zeze::Application::Open("@NAME@", options.value());
+  if (!opened.ok()) return Fail(opened.error());
+  zeze::Application& application = *opened.value();
+@ADDS@
+  if (auto started = application.Start(); !started.ok()) return Fail(started.error());
+
+  std::cout << "running; stop with ctrl-c\n" << std::flush;
+  int signal = 0;
+  sigwait(&stop_signals, &signal);
+  if (auto stopped = application.Stop(); !stopped.ok()) return Fail(stopped.error());
+  return 0;
+}
+)";
+
+std::string Main(const Plan& plan) {
   std::string includes;
   std::string members;
   std::string adds;
   std::vector<std::string> paths;
-  for (const Module* module : modules) paths.push_back(UserPath(*module));
+  for (const Module* module : plan.modules) paths.push_back(UserPath(*module));
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) includes += fmt::format("#include \"{}.h\"\n", path);
-  for (const Module* module : modules) {
+  // In start order.
+  for (const Module* module : plan.modules) {
     std::string variable = ToLower(module->name);
-    for (const Module* other : modules) {
+    for (const Module* other : plan.modules) {
       if (other != module && ToLower(other->name) == variable)
         variable = ToLower(module->full_name);
     }
     std::replace(variable.begin(), variable.end(), '.', '_');
-    members += fmt::format("  {}::{} {}_module;\n", CxxQualifiedName(module->full_name),
+    members += fmt::format("  {}::{} {}_module;\n", CxxQualifiedName(module->full_name).substr(2),
                            UserClass(*module), variable);
     adds += fmt::format("  application.AddModule({}_module);\n", variable);
   }
-  return fmt::format(
-      "#include <cstdio>\n\n"
-      "#include \"zeze/app/application.h\"\n\n"
-      "{0}\n"
-      "int main(int argc, char** argv) {{\n"
-      "{1}"
-      "  zeze::Application application;\n"
-      "{2}"
-      "  return application.Main(argc, argv);\n"
-      "}}\n",
-      includes, members, adds);
+  const auto chomp = [](std::string text) {
+    if (text.ends_with('\n')) text.pop_back();
+    return text;
+  };
+  std::string text = Replace(std::string(kMain), "@INCLUDES@", includes);
+  text = Replace(std::move(text), "@MEMBERS@", chomp(members));
+  text = Replace(std::move(text), "@ADDS@", chomp(adds));
+  return Replace(std::move(text), "@NAME@",
+                 plan.project == nullptr ? "server" : plan.project->name);
 }
 
 }  // namespace
@@ -107,7 +164,7 @@ std::map<std::string, std::string> SkeletonFiles(const Plan& plan) {
     files[UserPath(*module) + ".h"] = ModuleHeader(plan, *module);
     files[UserPath(*module) + ".cc"] = ModuleSource(plan, *module);
   }
-  files["main.cc"] = Main(plan.modules);
+  files["main.cc"] = Main(plan);
   return files;
 }
 
