@@ -46,13 +46,14 @@ TEST_F(LockFileTest, RemembersDeletedVariablesAndRefusesTheirIds) {
                    Bean("<variable id='1' name='a' type='int'/>")),
             "");
   EXPECT_THAT(next_, HasSubstr("  deleted 2 int b\n"));
+  const std::string locked = next_;
   EXPECT_THAT(
-      Advance(next_, Bean("<variable id='2' name='c' type='int'/>")),
+      Advance(locked, Bean("<variable id='2' name='c' type='int'/>")),
       HasSubstr("s.xml:3:1: error: variable 'c' of 'demo.M.BA' uses id 2, which belonged to "
                 "the deleted 'b' (int)\n"
                 "  hint: records may still hold the old value; the next free id is 3"));
   EXPECT_EQ(Advance(locked, Bean("<variable id='1' name='a' type='int'/>"
-                                "<variable id='2' name='b' type='int'/>")),
+                                 "<variable id='2' name='b' type='int'/>")),
             "");
 }
 
