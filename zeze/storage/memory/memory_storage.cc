@@ -36,6 +36,18 @@ class MemoryDatabase {
 
 namespace {
 
+void Apply(Rows& rows, std::string_view key, Value value) {
+  auto it = rows.lower_bound(key);
+  const bool exists = it != rows.end() && it->first == key;
+  if (value == nullptr) {
+    if (exists) rows.erase(it);
+  } else if (exists) {
+    it->second = std::move(value);
+  } else {
+    rows.emplace_hint(it, key, std::move(value));
+  }
+}
+
 class MemoryTable final : public StorageTable {
  public:
   MemoryTable(MemoryDatabase& database, std::string name, std::shared_ptr<Rows> rows)
@@ -78,17 +90,8 @@ class MemoryTable final : public StorageTable {
     return std::uint64_t{rows_->size()};
   }
 
-  void Apply(std::string_view key, Value value) ZEZE_REQUIRES(database_.mutex) {
-    auto it = rows_->lower_bound(key);
-    const bool exists = it != rows_->end() && it->first == key;
-    if (value == nullptr) {
-      if (exists) rows_->erase(it);
-    } else if (exists) {
-      it->second = std::move(value);
-    } else {
-      rows_->emplace_hint(it, key, std::move(value));
-    }
-  }
+  // To be used under the mutex of the database.
+  Rows& rows() { return *rows_; }
 
  private:
   void CopyChunk(const std::optional<std::string>& after, bool descending, std::size_t count,
@@ -147,7 +150,8 @@ class MemoryStorage final : public Storage {
     MutexLock lock(database_->mutex);
     CheckOpen();
     for (std::size_t i = 0; i < writes.size(); ++i) {
-      static_cast<MemoryTable*>(writes[i].table)->Apply(writes[i].key, std::move(values[i]));
+      Apply(static_cast<MemoryTable*>(writes[i].table)->rows(), writes[i].key,
+            std::move(values[i]));
     }
     return {};
   }

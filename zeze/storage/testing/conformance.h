@@ -75,7 +75,7 @@ class StorageConformanceTest : public testing::TestWithParam<StorageDriver> {
   }
 
   Result<void> TryFlush(std::vector<StorageWrite> writes, bool sync = false) {
-    std::stable_sort(writes.begin(), writes.end(), [](const auto& a, const auto& b) {
+    std::sort(writes.begin(), writes.end(), [](const auto& a, const auto& b) {
       return std::pair(a.table, a.key) < std::pair(b.table, b.key);
     });
     return storage_->Flush(writes, sync);
