@@ -377,7 +377,7 @@ ConfigVariables ReadEnvironment() {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos || !text.starts_with("ZEZE_")) continue;
-    variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
 }

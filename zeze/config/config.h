@@ -16,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "zeze/base/result.h"
@@ -79,7 +78,7 @@ struct HostAndPort {
 };
 
 // Names and values.
-using ConfigVariables = std::vector<std::pair<std::string, std::string>>;
+using ConfigVariables = std::map<std::string, std::string>;
 
 // The variables of this process that begin with ZEZE_.
 ConfigVariables ReadEnvironment();
