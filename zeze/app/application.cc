@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,9 +17,11 @@
 #include "zeze/app/schema_guard.h"
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
+#include "zeze/config/config.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze {
 
@@ -33,10 +36,7 @@ std::size_t CoreCount() {
 class Submission {
  public:
   Submission(Engine& engine, ProcedureName name, OwnedProcedure procedure, Completion done)
-      : engine_(&engine),
-        name_(name),
-        procedure_(std::move(procedure)),
-        done_(std::move(done)) {}
+      : engine_(&engine), name_(name), procedure_(std::move(procedure)), done_(std::move(done)) {}
   Submission(Submission&& other) noexcept = default;
   Submission& operator=(Submission&&) = delete;
   ~Submission() {
@@ -75,12 +75,12 @@ Result<std::unique_ptr<Application>> Application::Open(std::string name,
 Application::Application(std::string name, ApplicationOptions options,
                          std::unique_ptr<Storage> storage)
     : name_(std::move(name)), options_(std::move(options)), storage_(std::move(storage)) {
-  engine_ = std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),
-                                                   .clock = options_.clock,
-                                                   .checkpoint_period = options_.checkpoint_period,
-                                                   .attempts_max = options_.attempts_max,
-                                                   .dirty_records_max =
-                                                       options_.dirty_records_max});
+  engine_ =
+      std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),
+                                             .clock = options_.clock,
+                                             .checkpoint_period = options_.checkpoint_period,
+                                             .attempts_max = options_.attempts_max,
+                                             .dirty_records_max = options_.dirty_records_max});
 }
 
 Application::~Application() {
@@ -102,27 +102,58 @@ void Application::AddTable(TableBase& table) {
 
 TableOptions Application::OptionsOf(const TableBase& table) const {
   TableOptions options;
-  auto at = options_.tables.find(table.name());
+  const std::string suffix = SuffixOf(table);
+  auto at = options_.tables.find(std::string(table.descriptor().name) + suffix);
   if (at == options_.tables.end()) at = options_.tables.find("");
-  if (at != options_.tables.end()) options = at->second;
-  const std::string_view suffix = table.descriptor().suffix;
-  if (suffix == "@ServerId") {
-    options.suffix = std::to_string(options_.server_id);
-  } else if (suffix != "@AppMainVersion") {
-    options.suffix = suffix;
+  if (at != options_.tables.end()) {
+    options = at->second;
+  } else if (options_.config != nullptr) {
+    const TableConfig& config =
+        options_.config->Table(std::string(table.descriptor().name) + suffix);
+    options.cache_capacity = config.cache_capacity;
+    options.durable_at_commit = config.durable_at_commit;
   }
+  options.suffix = suffix;
   return options;
+}
+
+// As the peer's ordinary projects do it, so that both find the same table.
+std::string Application::SuffixOf(const TableBase& table) const {
+  const std::string_view suffix = table.descriptor().suffix;
+  if (suffix == "@ServerId") return std::to_string(options_.server_id);
+  if (suffix == "@AppMainVersion") {
+    return options_.app_main_version == 0 ? "" : fmt::format("__{}", options_.app_main_version);
+  }
+  return std::string(suffix);
+}
+
+Result<void> Application::ResolveTableNames() {
+  if (options_.config == nullptr) return {};
+  std::vector<std::string> names;
+  names.reserve(tables_.size());
+  for (const TableBase* table : tables_) {
+    names.push_back(std::string(table->descriptor().name) + SuffixOf(*table));
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  xml::Diagnostics diagnostics;
+  options_.config->ResolveTables(views, diagnostics);
+  if (diagnostics.has_errors()) {
+    return Error(ErrorCode::kInvalidArgument, diagnostics.Format());
+  }
+  if (diagnostics.warning_count() > 0) ZEZE_LOG_WARNING("{}", diagnostics.Format());
+  return {};
 }
 
 Result<void> Application::Start() {
   ZEZE_CHECK(!started_);
+  if (Result<void> resolved = ResolveTableNames(); !resolved.ok()) return resolved;
   for (TableBase* table : tables_) {
     if (Result<void> added = engine_->AddTable(*table, OptionsOf(*table)); !added.ok()) {
       return added;
     }
   }
-  if (Result<void> fits = CheckAndSaveSchema(
-          *storage_, tables_, {.reuse_variable_ids = options_.reuse_variable_ids});
+  if (Result<void> fits = CheckAndSaveSchema(*storage_, tables_,
+                                             {.reuse_variable_ids = options_.reuse_variable_ids});
       !fits.ok()) {
     return fits;
   }
@@ -139,8 +170,7 @@ Result<void> Application::Start() {
       .queue_length_max = options_.worker_queue_max});
   one_by_one_ = std::make_unique<TaskOneByOneByKey>(
       *workers_, TaskOneByOneByKey::Options{.lane_count = options_.lane_count});
-  scheduler_ =
-      std::make_unique<Scheduler>(*workers_, Scheduler::Options{.clock = options_.clock});
+  scheduler_ = std::make_unique<Scheduler>(*workers_, Scheduler::Options{.clock = options_.clock});
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
   return StartModules();
@@ -149,9 +179,9 @@ Result<void> Application::Start() {
 Result<void> Application::StartModules() {
   for (Module* module : modules_) {
     if (Result<void> started = module->Start(*this); !started.ok()) {
-      const Error error(started.error().code(),
-                        fmt::format("module {} did not start: {}", module->name(),
-                                    started.error().message()));
+      const Error error(
+          started.error().code(),
+          fmt::format("module {} did not start: {}", module->name(), started.error().message()));
       static_cast<void>(Stop().ok());
       return error;
     }

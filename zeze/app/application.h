@@ -48,6 +48,8 @@ enum class StorageKind : std::uint8_t {
 struct ApplicationOptions {
   // Unique among the processes of a cluster.
   std::int32_t server_id = 0;
+  // Appended to the names of tables with the suffix @AppMainVersion, unless it is 0.
+  std::int32_t app_main_version = 0;
 
   StorageKind storage = StorageKind::kRocksDb;
   std::string storage_directory = "db";
@@ -65,8 +67,10 @@ struct ApplicationOptions {
   int attempts_max = 256;
   std::size_t dirty_records_max = 2'000'000;
 
-  // By storage name; the entry with the empty name is for all others.
+  // By storage name; the entry with the empty name is for all others. Stronger than `config`.
   std::map<std::string, TableOptions, std::less<>> tables = {};
+  // Where table options come from otherwise. Null: defaults.
+  std::shared_ptr<Config> config = nullptr;
 
   // A deleted variable id may come back with a compatible type.
   bool reuse_variable_ids = true;
@@ -135,6 +139,8 @@ class Application {
 
   Task MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done);
   TableOptions OptionsOf(const TableBase& table) const;
+  std::string SuffixOf(const TableBase& table) const;
+  Result<void> ResolveTableNames();
   Result<void> StartModules();
   void StopModules();
 

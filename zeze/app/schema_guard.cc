@@ -18,7 +18,8 @@ namespace {
 Result<void> RefuseProblems(const std::vector<std::string>& problems) {
   if (problems.empty()) return {};
   std::string text = fmt::format(
-      "the schema of this program does not fit the stored data ({} problem{}); nothing was changed:",
+      "the schema of this program does not fit the stored data ({} problem{}); nothing was "
+      "changed:",
       problems.size(), problems.size() == 1 ? "" : "s");
   for (const std::string& problem : problems) text += "\n  - " + problem;
   return Error(ErrorCode::kIncompatible, text);

@@ -1,0 +1,259 @@
+#include "zeze/app/application.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/app/module.h"
+#include "zeze/base/wait_group.h"
+#include "zeze/config/config.h"
+#include "zeze/storage/testing/temp_directory.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table.h"
+#include "zeze/transaction/testing/beans.h"
+
+namespace zeze {
+namespace {
+
+using testing::BAccount;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr TableDescriptor kAccounts{.id = 1, .name = "test_Bank_tAccount"};
+constexpr TableDescriptor kNewVersion{.id = 1, .name = "test_Bank_tAccount", .version = 1};
+
+// The same bean with another type for a variable.
+struct BOther {
+  static constexpr std::int64_t kTypeId = 1;
+  static constexpr std::string_view kFullName = "test.BAccount";
+  std::string balance;
+
+  template <typename Visitor>
+  static constexpr void ForEachField(Visitor&& visit) {
+    visit(Field{1, "balance"}, &BOther::balance);
+  }
+  void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
+  void Decode(ByteReader& in) { DecodeFields(*this, in); }
+  bool operator==(const BOther&) const = default;
+  std::string ToString() const { return FormatFields(*this); }
+  bool HasNegative() const { return false; }
+};
+
+class Bank final : public Module {
+ public:
+  Bank(std::string name, std::vector<std::string>& story, bool fails = false)
+      : name_(std::move(name)), story_(story), fails_(fails) {}
+  std::int32_t id() const override { return 1; }
+  std::string_view name() const override { return name_; }
+  Result<void> Start(Application&) override {
+    story_.push_back("start " + name_);
+    if (fails_) return Error(ErrorCode::kUnavailable, "no vault");
+    return {};
+  }
+  void Stop(Application&) override { story_.push_back("stop " + name_); }
+  std::vector<TableBase*> Tables() override { return {}; }
+  std::span<const ProtocolHandler> Handlers() const override { return {}; }
+
+ private:
+  const std::string name_;
+  std::vector<std::string>& story_;
+  const bool fails_;
+};
+
+class ApplicationTest : public ::testing::Test {
+ protected:
+  ApplicationOptions Options() {
+    return {.storage_directory = directory.path() + "/db", .worker_threads = 2};
+  }
+
+  TempDirectory directory;
+};
+
+TEST_F(ApplicationTest, KeepsDataFromRunToRun) {
+  for (int run = 1; run <= 3; ++run) {
+    Table<std::int64_t, BAccount> accounts{kAccounts};
+    auto opened = Application::Open("bank", Options());
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    opened.value()->AddTable(accounts);
+    ASSERT_TRUE(opened.value()->Start().ok());
+
+    EXPECT_EQ(0, opened.value()->Call("deposit", [&](Transaction& tx) {
+      accounts.GetOrAdd(tx, 1)->balance += 10;
+      return 0;
+    }));
+
+    EXPECT_EQ(run * 10, accounts.ReadCopy(1).value()->balance);
+    EXPECT_TRUE(opened.value()->Stop().ok());
+    opened.value().reset();
+  }
+}
+
+TEST_F(ApplicationTest, RefusesAnIncompatibleSchemaAndSaysWhatToDo) {
+  {
+    Table<std::int64_t, BAccount> accounts{kAccounts};
+    auto opened = Application::Open("bank", Options());
+    opened.value()->AddTable(accounts);
+    ASSERT_TRUE(opened.value()->Start().ok());
+    opened.value().reset();
+  }
+  Table<std::int64_t, BOther> accounts{kAccounts};
+  auto opened = Application::Open("bank", Options());
+  opened.value()->AddTable(accounts);
+
+  const Result<void> started = opened.value()->Start();
+
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(ErrorCode::kIncompatible, started.error().code());
+  EXPECT_THAT(started.error().message(), HasSubstr("test_Bank_tAccount"));
+  EXPECT_THAT(started.error().message(), HasSubstr("balance"));
+  opened.value().reset();
+}
+
+TEST_F(ApplicationTest, SetsRowsOfAnOlderTableVersionAside) {
+  {
+    Table<std::int64_t, BAccount> accounts{kAccounts};
+    auto opened = Application::Open("bank", Options());
+    opened.value()->AddTable(accounts);
+    ASSERT_TRUE(opened.value()->Start().ok());
+    opened.value()->Call("put", [&](Transaction& tx) {
+      accounts.Put(tx, 1, {});
+      return 0;
+    });
+    opened.value().reset();
+  }
+  Table<std::int64_t, BOther> accounts{kNewVersion};
+  auto opened = Application::Open("bank", Options());
+  opened.value()->AddTable(accounts);
+
+  ASSERT_TRUE(opened.value()->Start().ok());
+
+  EXPECT_EQ(std::nullopt, accounts.ReadCopy(1).value());
+  EXPECT_THAT(opened.value()->storage().ListTables().value(),
+              ::testing::Contains("zeze_backup_test_Bank_tAccount_0"));
+  opened.value().reset();
+}
+
+TEST_F(ApplicationTest, ADatabaseInUseIsNamed) {
+  auto first = Application::Open("bank", Options());
+  ASSERT_TRUE(first.ok());
+
+  auto second = Application::Open("bank", Options());
+
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(ErrorCode::kInUse, second.error().code());
+  EXPECT_THAT(second.error().message(), HasSubstr(directory.path()));
+}
+
+TEST_F(ApplicationTest, StartsModulesInOrderAndStopsThemInReverse) {
+  std::vector<std::string> story;
+  Bank first("first", story);
+  Bank second("second", story);
+  auto opened = Application::Open("bank", Options());
+  opened.value()->AddModule(first);
+  opened.value()->AddModule(second);
+
+  ASSERT_TRUE(opened.value()->Start().ok());
+  ASSERT_TRUE(opened.value()->Stop().ok());
+
+  EXPECT_THAT(story, ElementsAre("start first", "start second", "stop second", "stop first"));
+}
+
+TEST_F(ApplicationTest, AModuleThatDoesNotStartStopsTheOthers) {
+  std::vector<std::string> story;
+  Bank first("first", story);
+  Bank second("second", story, true);
+  auto opened = Application::Open("bank", Options());
+  opened.value()->AddModule(first);
+  opened.value()->AddModule(second);
+
+  const Result<void> started = opened.value()->Start();
+
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message(), HasSubstr("second did not start: no vault"));
+  EXPECT_THAT(story, ElementsAre("start first", "start second", "stop first"));
+}
+
+TEST_F(ApplicationTest, RunsSubmittedProceduresAndReportsDroppedOnes) {
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  ApplicationOptions options = Options();
+  options.worker_threads = 1;
+  auto opened = Application::Open("bank", options);
+  Application& app = *opened.value();
+  app.AddTable(accounts);
+  ASSERT_TRUE(app.Start().ok());
+  std::atomic<int> succeeded = 0;
+  std::atomic<int> closed = 0;
+  const Completion count = [&](std::int64_t code) {
+    ++(code == 0 ? succeeded : closed);
+    EXPECT_TRUE(code == 0 || code == result_code::kClosed);
+  };
+
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(app.SubmitOneByOne(
+                       std::int64_t{7}, "add",
+                       [&](Transaction& tx) {
+                         accounts.GetOrAdd(tx, 1)->balance += 1;
+                         return 0;
+                       },
+                       count)
+                    .ok());
+  }
+  ASSERT_TRUE(app.Stop().ok());
+
+  EXPECT_EQ(1000, succeeded + closed);
+  EXPECT_FALSE(app.Submit("late", [](Transaction&) { return 0; }).ok());
+  EXPECT_EQ(result_code::kClosed, app.Call("late", [](Transaction&) { return 0; }));
+}
+
+TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
+  xml::Diagnostics diagnostics;
+  auto config = Config::Parse(
+      R"(<zeze ServerId="3" WorkerThreads="4" CheckpointPeriod="500">
+           <DatabaseConf DatabaseType="RocksDB" DatabaseUrl="somewhere"/>
+           <TableConf CacheCapacity="10" CacheFactor="2"/>
+           <TableConf Name="tAccount" CacheCapacity="7" CacheFactor="1" CheckpointWhenCommit="true"/>
+         </zeze>)",
+      "zeze.xml", {}, diagnostics);
+  ASSERT_TRUE(config.has_value()) << diagnostics.Format();
+  auto options = OptionsFromConfig(*config);
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(3, options.value().server_id);
+  EXPECT_EQ(4U, options.value().worker_threads);
+  EXPECT_EQ("somewhere", options.value().storage_directory);
+  options.value().storage = StorageKind::kMemory;
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  Table<std::int64_t, BAccount> others{{.id = 2, .name = "test_Bank_tOther"}};
+  auto opened = Application::Open("bank", options.value());
+  opened.value()->AddTable(accounts);
+  opened.value()->AddTable(others);
+
+  ASSERT_TRUE(opened.value()->Start().ok());
+
+  EXPECT_EQ(7U, accounts.statistics().capacity);
+  EXPECT_TRUE(accounts.durable_at_commit());
+  EXPECT_EQ(20U, others.statistics().capacity);
+  EXPECT_FALSE(others.durable_at_commit());
+  opened.value().reset();
+}
+
+TEST_F(ApplicationTest, RefusesDatabasesItDoesNotHave) {
+  xml::Diagnostics diagnostics;
+  auto config = Config::Parse(
+      R"(<zeze><DatabaseConf DatabaseType="MySql" DatabaseUrl="jdbc:mysql://h/d"/></zeze>)",
+      "zeze.xml", {}, diagnostics);
+  ASSERT_TRUE(config.has_value());
+
+  auto options = OptionsFromConfig(*config);
+
+  ASSERT_FALSE(options.ok());
+  EXPECT_THAT(options.error().message(), HasSubstr("MySql is not built"));
+}
+
+}  // namespace
+}  // namespace zeze

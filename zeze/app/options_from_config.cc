@@ -1,0 +1,68 @@
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "zeze/app/application.h"
+#include "zeze/base/result.h"
+#include "zeze/config/config.h"
+
+namespace zeze {
+
+namespace {
+
+Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& options) {
+  switch (database.type) {
+    case DatabaseType::kMemory:
+      options.storage = StorageKind::kMemory;
+      return {};
+    case DatabaseType::kRocksDb:
+      options.storage = StorageKind::kRocksDb;
+      options.storage_directory = database.url;
+      return {};
+    default:
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("DatabaseType {} is not built into this version: use RocksDB, or "
+                               "Memory for data that need not survive",
+                               ToString(database.type)));
+  }
+}
+
+}  // namespace
+
+Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
+  ApplicationOptions options;
+  // One home database: a transaction over two could be half saved by a crash between them.
+  if (config.databases.size() > 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} databases are configured; all tables of a process live in one, "
+                             "because only then is a checkpoint all or nothing: remove the others",
+                             config.databases.size()));
+  }
+  if (!config.global_cache_managers.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "GlobalCacheManagerHostNameOrAddress is set, but this version runs one process "
+                 "over a database: remove it");
+  }
+  if (Result<void> set = SetStorage(config.databases.begin()->second, options); !set.ok()) {
+    return set.error();
+  }
+  options.server_id = config.server_id;
+  options.app_main_version = static_cast<std::int32_t>(config.app_version >> 48);
+  options.worker_threads = config.worker_threads;
+  options.critical_threads = config.critical_threads;
+  options.scheduled_threads = config.scheduled_threads;
+  if (config.worker_queue_length != 0) options.worker_queue_max = config.worker_queue_length;
+  if (config.one_by_one_lanes != 0) options.lane_count = config.one_by_one_lanes;
+  options.checkpoint_period = config.checkpoint_period;
+  if (config.dirty_records_max != 0) options.dirty_records_max = config.dirty_records_max;
+  if (config.procedure_attempts_max != 0) options.attempts_max = config.procedure_attempts_max;
+  if (config.long_procedure_time.count() != 0) options.long_procedure = config.long_procedure_time;
+  options.reuse_variable_ids = config.allow_schema_reuse_variable_id;
+  options.config = std::make_shared<Config>(config);
+  return options;
+}
+
+}  // namespace zeze
