@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/cli/config_command.h"
 #include "zeze/xml/diagnostics.h"
 
 #if defined(ZEZE_WITH_GEN)
@@ -44,6 +45,20 @@ std::string SuggestSubcommand(const CLI::App& app, std::string_view word) {
   return xml::DidYouMean(word, {names.begin(), names.end()});
 }
 
+// For an option that this command does not have.
+std::string SuggestOption(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const std::string& word : app.remaining()) {
+    if (!word.starts_with("--")) continue;
+    const std::string name = word.substr(0, word.find('='));
+    return xml::DidYouMean(name, {names.begin(), names.end()});
+  }
+  return {};
+}
+
 // Where parsing stopped: the deepest sub-command that was named.
 const CLI::App& Deepest(const CLI::App& app) {
   const CLI::App* deepest = &app;
@@ -54,10 +69,10 @@ const CLI::App& Deepest(const CLI::App& app) {
 int ReportUsageError(const CLI::App& app, const CLI::ParseError& error, int argc,
                      const char* const* argv) {
   const CLI::App& at = Deepest(app);
-  std::string path = "zeze";
-  if (&at != &app)
-    path += at.get_parent() == &app ? " " + at.get_name()
-                                    : " " + at.get_parent()->get_name() + " " + at.get_name();
+  std::string path;
+  for (const CLI::App* level = &at; level != nullptr; level = level->get_parent()) {
+    path = level->get_name() + (path.empty() ? "" : " " + path);
+  }
   std::string word = UnknownSubcommand(at);
   // Without a single known sub-command nothing remains: the first word itself is the culprit.
   if (word.empty() && &at == &app && argc > 1 && argv[1][0] != '-') word = argv[1];
@@ -68,6 +83,8 @@ int ReportUsageError(const CLI::App& app, const CLI::ParseError& error, int argc
     if (!suggestion.empty()) std::cerr << "; " << suggestion;
   } else {
     std::cerr << path << ": " << error.what();
+    const std::string suggestion = SuggestOption(at);
+    if (!suggestion.empty()) std::cerr << "; " << suggestion;
   }
   std::cerr << "\nRun \"" << path << " --help\" for what there is.\n";
   return kUsageError;
@@ -83,6 +100,7 @@ int Main(int argc, const char* const* argv) {
   gen::AddGenCommand(app, exit_code);
   gen::AddNewCommand(app, exit_code);
 #endif
+  cli::AddConfigCommand(app, exit_code);
   AddVersionCommand(app);
   app.set_version_flag("--version", ZEZE_VERSION, "Print the version");
   app.require_subcommand(1);

@@ -107,7 +107,13 @@ std::string Config::Format(const FormatOptions& options) const {
   for (const auto& [name, database] : databases) {
     formatter.Add(Title(database.section), database.section);
   }
-  for (const auto& [name, table] : tables) formatter.Add(Title(table.section), table.section);
+  for (const auto& [name, table] : tables) {
+    const std::string capacity = table.cache_capacity == 0
+                                     ? "records without limit"
+                                     : fmt::format("{} records", table.cache_capacity);
+    formatter.Add(fmt::format("{}: keeps {} in memory", Title(table.section), capacity),
+                  table.section);
+  }
   for (const auto& [name, service] : services) {
     formatter.Add(Title(service.section), service.section);
     for (const ConfigSection& child : service.section.children) {

@@ -1,0 +1,215 @@
+// Runs the program as a user does: arguments in, text and exit code out.
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace zeze {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string text;  // Standard output and error together.
+};
+
+using Variables = std::map<std::string, std::string>;
+
+Outcome RunZeze(std::vector<std::string> arguments, const Variables& environment = {}) {
+  arguments.insert(arguments.begin(), ZEZE_BINARY);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  // Without ZEZE_ variables of whoever runs the tests.
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("ZEZE_")) variables.emplace_back(*entry);
+  }
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  std::vector<char*> envp;
+  for (std::string& variable : variables) envp.push_back(variable.data());
+  envp.push_back(nullptr);
+
+  std::array<int, 2> channel{};
+  EXPECT_EQ(pipe(channel.data()), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, channel[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, channel[1], STDERR_FILENO);
+  posix_spawn_file_actions_addclose(&actions, channel[0]);
+  pid_t child = 0;
+  EXPECT_EQ(posix_spawn(&child, ZEZE_BINARY, &actions, nullptr, argv.data(), envp.data()), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(channel[1]);
+
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  for (ssize_t size = 0; (size = read(channel[0], buffer.data(), buffer.size())) > 0;) {
+    outcome.text.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+  close(channel[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 ("zeze_cli_" + std::to_string(getpid()) + "_" +
+                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(directory_);
+  }
+  ~CliTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string Write(const std::string& name, std::string_view text) const {
+    const std::string path = (directory_ / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(CliTest, HelpEverywhereWithExamples) {
+  const std::vector<std::vector<std::string>> commands = {
+      {},      {"config"}, {"config", "check"}, {"config", "print"}, {"config", "explain"},
+      {"gen"}, {"new"},    {"version"}};
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--help");
+    const Outcome outcome = RunZeze(command);
+    EXPECT_EQ(outcome.exit_code, 0) << command.front();
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("Usage: zeze"), ContainsRegex("Examples?:\n  zeze ")))
+        << command.front();
+  }
+}
+
+TEST_F(CliTest, PrintsItsVersion) {
+  EXPECT_THAT(RunZeze({"version"}).text, StartsWith("zeze " ZEZE_VERSION));
+  EXPECT_EQ(RunZeze({"--version"}).text, ZEZE_VERSION "\n");
+}
+
+TEST_F(CliTest, WithoutACommandItSaysHowToGetHelp) {
+  const Outcome outcome = RunZeze({});
+
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.text, HasSubstr("Run \"zeze --help\""));
+}
+
+TEST_F(CliTest, UnknownCommandIsAnsweredWithASuggestion) {
+  const Outcome top = RunZeze({"confg", "check"});
+  const Outcome nested = RunZeze({"config", "chek", "zeze.xml"});
+  const Outcome option = RunZeze({"config", "check", "--strickt"});
+
+  EXPECT_EQ(top.exit_code, 2);
+  EXPECT_THAT(top.text, HasSubstr("there is no command \"confg\"; did you mean 'config'?"));
+  EXPECT_EQ(nested.exit_code, 2);
+  EXPECT_THAT(nested.text,
+              HasSubstr("zeze config: there is no command \"chek\"; did you mean 'check'?"));
+  EXPECT_EQ(option.exit_code, 2);
+  EXPECT_THAT(option.text, AllOf(HasSubstr("--strickt"), HasSubstr("did you mean '--strict'?")));
+}
+
+TEST_F(CliTest, CheckAcceptsAGoodFile) {
+  const std::string file = Write("zeze.xml", "<zeze ServerId='3'/>");
+
+  const Outcome outcome = RunZeze({"config", "check", file});
+
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.text, file + " is fine\n");
+  EXPECT_EQ(RunZeze({"config", "check", "-q", file}).text, "");
+}
+
+TEST_F(CliTest, CheckReportsEverythingWrongWithItsPlace) {
+  const std::string file = Write(
+      "zeze.xml", "<zeze ServerId='x'>\n  <TableConf CacheCapacty='1'/>\n  <Tables/>\n</zeze>");
+
+  const Outcome outcome = RunZeze({"config", "check", file});
+
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr(file + ":1:"), HasSubstr("\"x\" is not a whole number"),
+                                  HasSubstr(file + ":2:"), HasSubstr("'CacheCapacity'?"),
+                                  HasSubstr(file + ":3:"), HasSubstr("unknown element <Tables>")));
+}
+
+TEST_F(CliTest, WarningsAreErrorsOnlyIfAskedFor) {
+  const std::string file = Write("zeze.xml", "<zeze serverid='1'/>");
+
+  EXPECT_EQ(RunZeze({"config", "check", file}).exit_code, 0);
+  EXPECT_EQ(RunZeze({"config", "check", file, "--strict"}).exit_code, 1);
+}
+
+TEST_F(CliTest, CheckKnowsTheTablesItIsTold) {
+  const std::string file = Write("zeze.xml", "<zeze><TableConf Name='tOder'/></zeze>");
+
+  const Outcome outcome = RunZeze({"config", "check", file, "--table", "Shop_Order_tOrder"});
+
+  EXPECT_THAT(outcome.text,
+              AllOf(HasSubstr("names no table"), HasSubstr("did you mean 'tOrder'?")));
+}
+
+TEST_F(CliTest, MissingOrMalformedFilesAreAnswered) {
+  const Outcome missing = RunZeze({"config", "check", (directory_ / "no.xml").string()});
+  const Outcome malformed =
+      RunZeze({"config", "check", Write("bad.xml", "<zeze><TableConf></zeze>")});
+
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.text, HasSubstr("cannot read"));
+  EXPECT_EQ(malformed.exit_code, 1);
+  EXPECT_THAT(malformed.text, HasSubstr("bad.xml:1:"));
+}
+
+TEST_F(CliTest, PrintShowsEffectiveValuesAndTheirSources) {
+  const std::string file = Write("zeze.xml", "<zeze CheckpointPeriod='90000'/>");
+
+  const Outcome outcome =
+      RunZeze({"config", "print", file, "--set", "WorkerThreads=5"}, {{"ZEZE_SERVERID", "7"}});
+  const Outcome without = RunZeze({"config", "print", file, "--no-environment", "--set-only"},
+                                  {{"ZEZE_SERVERID", "7"}});
+
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.text,
+              AllOf(ContainsRegex("ServerId +7 +environment ZEZE_SERVERID"),
+                    ContainsRegex("CheckpointPeriod +1m30s +.*zeze.xml:1:"),
+                    ContainsRegex("WorkerThreads +5 +--set WorkerThreads"),
+                    ContainsRegex("CriticalThreads +0 +default"),
+                    HasSubstr("TableConf (default): keeps 100000 records in memory")));
+  EXPECT_THAT(without.text, AllOf(Not(HasSubstr("ServerId")), HasSubstr("CheckpointPeriod")));
+}
+
+TEST_F(CliTest, ExplainKnowsEverySetting) {
+  EXPECT_THAT(RunZeze({"config", "explain", "checkpointperiod"}).text,
+              HasSubstr("how much a crash may lose"));
+  EXPECT_THAT(RunZeze({"config", "explain"}).text, HasSubstr("<ServiceConf>"));
+  const Outcome unknown = RunZeze({"config", "explain", "ServrId"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.text, HasSubstr("did you mean 'ServerId'?"));
+}
+
+TEST_F(CliTest, GenAnswersBadInput) {
+  const Outcome outcome = RunZeze({"gen", Write("bad.xml", "<solution")});
+
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.text, HasSubstr("bad.xml"));
+}
+
+}  // namespace
+}  // namespace zeze
