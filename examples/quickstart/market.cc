@@ -34,12 +34,12 @@ zeze::Result<void> Market::Start(zeze::Application& application) {
 std::int64_t Market::Trade(zeze::Transaction& tx, const Offer& offer) {
   auto buyer = tRole.Edit(tx, offer.buyer);
   auto seller = tRole.Edit(tx, offer.seller);
-  if (!buyer || !seller) return ErrorCode(NoSuchRole);
-  if (buyer->gold < offer.price) return ErrorCode(NotEnoughGold);
+  if (!buyer || !seller) return ErrorCode(bazaar::Market::NoSuchRole);
+  if (buyer->gold < offer.price) return ErrorCode(bazaar::Market::NotEnoughGold);
 
   auto bag = tBag.Edit(tx, offer.seller);
   const int* count = bag->goods.Find(offer.good);
-  if (count == nullptr) return ErrorCode(NotInBag);
+  if (count == nullptr) return ErrorCode(bazaar::Market::NotInBag);
   if (*count == 1) {
     bag->goods.Erase(offer.good);
   } else {

@@ -18,12 +18,15 @@ namespace {
 
 constexpr std::size_t kCurvePoints = 40;
 
+// 1234567 as 1,234,567.
 std::string Grouped(double number) {
-  std::string digits = fmt::format("{:.0f}", number);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+  const std::string digits = fmt::format("{:.0f}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 }  // namespace
