@@ -28,7 +28,13 @@ namespace {
 using Order = Options::Order;
 using Readers = Options::Readers;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kSeeds = 60;
+constexpr std::uint64_t kRuns = 3'000;
+#else
 constexpr std::uint64_t kSeeds = 300;
+constexpr std::uint64_t kRuns = 20'000;
+#endif
 
 TEST(RandomHistory, SerializableHistoriesPass) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -300,7 +306,6 @@ std::vector<Told> WithStates(std::vector<Told> story) {
 TEST(RandomHistory, CheckerAgreesWithTryingAllSerialOrders) {
   std::size_t serializable = 0;
   std::size_t strict = 0;
-  constexpr std::uint64_t kRuns = 20'000;
   for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
     const std::vector<Told> story = LawlessStore(seed).Run();
     const bool has_order = HasSerialOrder(story, false);
