@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "zeze/base/check.h"
 
@@ -21,6 +24,9 @@ namespace zeze::internal {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kSmallSlabBytes = std::size_t{128} << 10;  // At least a batch of blocks.
+constexpr std::size_t kSmallSlabs = 16;
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 constexpr std::size_t ClassOf(std::size_t bytes) {
   return (bytes + BlockDepot::kGranularity - 1) / BlockDepot::kGranularity - 1;
@@ -29,7 +35,23 @@ constexpr std::size_t ClassOf(std::size_t bytes) {
 }  // namespace
 
 BlockDepot::~BlockDepot() {
-  for (void* slab : slabs_) ::operator delete(slab, kAlignment);
+  for (const auto& [slab, alignment] : slabs_) ::operator delete(slab, alignment);
+}
+
+// The first slabs are small, for engines with little data. The others are huge pages: transactions
+// jump between records all over the memory, and with small pages each jump also misses the TLB.
+char* BlockDepot::Carve(std::size_t bytes) {
+  bytes = (bytes + 63) & ~std::size_t{63};
+  if (slab_left_ < bytes) {
+    const bool huge = slabs_.size() >= kSmallSlabs;
+    slab_left_ = huge ? kHugePageBytes : kSmallSlabBytes;
+    const std::align_val_t alignment = huge ? std::align_val_t{kHugePageBytes} : kAlignment;
+    slab_at_ = static_cast<char*>(::operator new(slab_left_, alignment));
+    slabs_.emplace_back(slab_at_, alignment);
+    if (huge) ::madvise(slab_at_, slab_left_, MADV_HUGEPAGE);
+  }
+  slab_left_ -= bytes;
+  return std::exchange(slab_at_, slab_at_ + bytes);
 }
 
 void BlockDepot::Take(std::size_t size_class, std::vector<void*>& blocks) {
@@ -37,8 +59,7 @@ void BlockDepot::Take(std::size_t size_class, std::vector<void*>& blocks) {
   auto& free = free_[size_class];
   if (free.empty()) {
     const std::size_t bytes = (size_class + 1) * kGranularity;
-    char* slab = static_cast<char*>(::operator new(bytes * kBatch, kAlignment));
-    slabs_.push_back(slab);
+    char* slab = Carve(bytes * kBatch);
     for (std::size_t i = kBatch; i-- > 0;) blocks.push_back(slab + i * bytes);
     return;
   }

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -44,9 +45,14 @@ class BlockDepot {
   void Give(std::size_t size_class, std::vector<void*>& blocks);
 
  private:
+  // New memory for a batch of blocks. The mutex is held.
+  char* Carve(std::size_t bytes);
+
   std::mutex mutex_;
   std::array<std::vector<void*>, kClassCount> free_;
-  std::vector<void*> slabs_;
+  std::vector<std::pair<void*, std::align_val_t>> slabs_;
+  char* slab_at_ = nullptr;
+  std::size_t slab_left_ = 0;
 };
 
 // Destroys the object and returns its memory to the participant's pool.
