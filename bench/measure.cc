@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,6 +41,16 @@ double MachineBusySeconds() {
   return (user + nice + system + irq + softirq + steal) * tick;
 }
 
+// One thread on each core in turn: on a busy machine the scheduler may put two on one core, and a
+// race between threads that never run at the same time is no race.
+void PinToCore(int thread) {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(thread) % cores, &set);
+  ::sched_setaffinity(0, sizeof set, &set);  // Only a wish: a container may forbid it.
+}
+
 struct Shared {
   std::atomic<int> ready = 0;
   std::atomic<bool> go = false;
@@ -58,6 +69,7 @@ Turn RunTurn(const Contender& contender, std::chrono::milliseconds duration) {
   std::vector<std::thread> threads;
   for (int t = 0; t < contender.threads; ++t) {
     threads.emplace_back([&contender, &shared, &result = results[static_cast<std::size_t>(t)], t] {
+      PinToCore(t);
       shared.ready.fetch_add(1);
       while (!shared.go.load()) std::this_thread::yield();
       const double cpu = ThreadCpuSeconds();
