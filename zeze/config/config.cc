@@ -168,7 +168,7 @@ class Builder {
       }
       config_.databases.emplace(database.name, std::move(database));
     }
-    config_.databases.try_emplace("");
+    if (config_.databases.empty()) config_.databases.try_emplace("");
   }
 
   void CheckRocksDb(const DatabaseConfig& database,
@@ -192,6 +192,10 @@ class Builder {
   void BuildTables() {
     for (const ConfigSection& section : sections_.tables) {
       TableConfig table = BuildTable(section);
+      // With a single database there is no doubt which one is meant.
+      if (table.database_name.empty() && config_.databases.size() == 1) {
+        table.database_name = config_.databases.begin()->first;
+      }
       if (!config_.databases.contains(table.database_name)) {
         std::vector<std::string_view> names;
         for (const auto& [name, database] : config_.databases) names.push_back(name);
@@ -355,6 +359,11 @@ Error NoSuchFile(const std::string& path) {
                            path));
 }
 
+std::optional<LogLevel> LevelOf(const Config& config) {
+  if (config.log_level.empty()) return std::nullopt;
+  return ParseLogLevel(config.log_level).value();
+}
+
 void LogWarnings(const xml::Diagnostics& diagnostics) {
   for (const xml::Diagnostic& diagnostic : diagnostics.all()) {
     if (diagnostic.severity == xml::Severity::kWarning) {
@@ -448,6 +457,16 @@ std::optional<Config> Config::Parse(std::string_view text, const std::string& na
   std::optional<Config> config = Build(std::move(document), options, diagnostics);
   if (config) config->file = name;
   return config;
+}
+
+Result<void> ApplyLogSettings(const Config& config) {
+  if (!config.log_file.empty()) {
+    Result<std::shared_ptr<LogSink>> file = OpenLogFile(config.log_file);
+    if (!file.ok()) return file.error();
+    SetLogSink(std::move(file).value());
+  }
+  if (const std::optional<LogLevel> level = LevelOf(config)) SetLogLevel(*level);
+  return {};
 }
 
 const TableConfig& Config::Table(std::string_view storage_name) const {

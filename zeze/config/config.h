@@ -170,7 +170,7 @@ class Config {
   // Accepted, not used yet.
   std::vector<HostAndPort> global_cache_managers;
 
-  std::map<std::string, DatabaseConfig, std::less<>> databases;  // "" is always there.
+  std::map<std::string, DatabaseConfig, std::less<>> databases;  // At least one.
   std::map<std::string, TableConfig, std::less<>> tables;        // "" is always there.
   std::map<std::string, ServiceConfig, std::less<>> services;    // "" is always there.
   std::map<std::string, CustomizeConfig, std::less<>> customize;
@@ -179,5 +179,9 @@ class Config {
   // The root element with all its attributes, also those without a member here.
   ConfigSection section{ElementKind::kZeze};
 };
+
+// Sets the log's level and file, if the configuration says anything about them. Fails with
+// kUnavailable if the file cannot be opened; nothing is changed then.
+Result<void> ApplyLogSettings(const Config& config);
 
 }  // namespace zeze

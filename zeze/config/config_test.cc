@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/testing/captured_log.h"
 
@@ -220,6 +221,18 @@ TEST_F(ConfigTest, DatabaseMistakesAreErrors) {
       "<DatabaseConf DatabaseType='RocksDB'/></zeze>",
       "RocksDB belongs to one process");
   ExpectError("<zeze><ServiceConf><Connector/></ServiceConf></zeze>", "where to connect to");
+}
+
+TEST_F(ConfigTest, SingleDatabaseMayHaveAName) {
+  const Config config =
+      Parse("<zeze><DatabaseConf Name='main' DatabaseType='RocksDB'/><TableConf Name='t'/></zeze>");
+
+  EXPECT_EQ(config.databases.size(), 1u);
+  EXPECT_EQ(config.Table("t").database_name, "main");
+  ExpectError(
+      "<zeze><DatabaseConf Name='a' DatabaseType='Memory'/><DatabaseConf Name='b' "
+      "DatabaseType='Memory'/><TableConf Name='t'/></zeze>",
+      "there is no <DatabaseConf> with the name \"\"");
 }
 
 TEST_F(ConfigTest, DatabaseTypesThatAreNotBuiltYetParse) {
@@ -484,6 +497,26 @@ TEST_F(ConfigFileTest, WarningsGoToTheLogAndErrorsToTheCaller) {
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(wrong.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(wrong.error().message(), HasSubstr("zeze.xml:1:"));
+}
+
+TEST_F(ConfigFileTest, LogSettingsAreApplied) {
+  testing::CapturedLog log;  // Restores level and sink.
+  const std::string log_file = (directory_ / "server.log").string();
+  const Result<Config> config =
+      Config::Load(Write("<zeze LogLevel='Error' LogFile='" + log_file + "'/>"), options_);
+  ASSERT_TRUE(config.ok()) << config.error().message();
+
+  ASSERT_TRUE(ApplyLogSettings(config.value()).ok());
+  ZEZE_LOG_WARNING("unheard");
+  ZEZE_LOG_ERROR("heard");
+
+  std::ifstream in(log_file);
+  std::string line;
+  std::getline(in, line);
+  EXPECT_THAT(line, HasSubstr("heard"));
+  EXPECT_THAT(line, Not(HasSubstr("unheard")));
+  EXPECT_FALSE(
+      ApplyLogSettings(Config::Load(Write("<zeze LogFile='/proc/no/x'/>"), options_).value()).ok());
 }
 
 TEST_F(ConfigFileTest, FilesMayIncludeOthers) {
