@@ -18,7 +18,6 @@
 #include "zeze/bean/set.h"
 #include "zeze/bean/sorted_map.h"
 #include "zeze/serialize/decimal.h"
-#include "zeze/serialize/vector.h"
 
 namespace zeze {
 
@@ -34,34 +33,13 @@ bool EqualFields(const B& a, const B& b) {
   return equal;
 }
 
-namespace internal {
-
-template <typename T>
-std::weak_ordering CompareKeys(const T& a, const T& b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::weak_order(a, b);
-  } else if constexpr (VectorValue<T>) {
-    for (std::size_t i = 0; i < T::kDimension; ++i) {
-      const auto order = CompareKeys(ComponentOf(a, i), ComponentOf(b, i));
-      if (order != 0) return order;
-    }
-    return std::weak_ordering::equivalent;
-  } else if constexpr (std::same_as<T, Decimal>) {
-    return a.text <=> b.text;
-  } else {
-    return a <=> b;
-  }
-}
-
-}  // namespace internal
-
 // The order of beankeys: variable by variable in order of ids; NaN behind everything, decimals by
 // their text.
 template <BeanType B>
 std::weak_ordering CompareFields(const B& a, const B& b) {
   std::weak_ordering order = std::weak_ordering::equivalent;
   B::ForEachField([&](const Field&, auto member) {
-    if (order == 0) order = internal::CompareKeys(a.*member, b.*member);
+    if (order == 0) order = CompareKeys(a.*member, b.*member);
   });
   return order;
 }

@@ -1,6 +1,6 @@
 // Dynamic: a variable that holds one of several beans, or nothing.
 //
-//   struct BRole_extra_Choices {                       // Generated, behind the beans that it names.
+//   struct BRole_extra_Choices {                  // Generated, behind the beans that it names.
 //     using List = zeze::TypeList<zeze::Choice<BSword, 1>, zeze::Choice<BShield, 2>>;
 //   };
 //

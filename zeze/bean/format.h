@@ -2,8 +2,9 @@
 //
 //   {"level":3,"name":"ann","items":[{"id":7}],"bag":{"7":{"count":1}},"extra":null}
 //
-// Binaries are hexadecimal, keys of maps are strings, a dynamic variable is {"type":name,"value":bean}
-// or null, and numbers that JSON does not have are "NaN", "Infinity", "-Infinity".
+// Binaries are hexadecimal, keys of maps are strings, a dynamic variable is null or
+// {"type":name,"value":bean}, and numbers that JSON does not have are "NaN", "Infinity" and
+// "-Infinity".
 
 #pragma once
 

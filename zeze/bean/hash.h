@@ -1,4 +1,4 @@
-// HashKey, SameKey, KeyLess: how the containers see a key.
+// HashKey, SameKey, CompareKeys, KeyLess: how the containers see a key.
 //
 // Hashes depend on a seed of the process. It is fixed unless a program sets one, so iteration order
 // is the same in every run (tests, simulation). A server that decodes maps and sets sent by
@@ -10,6 +10,7 @@
 #pragma once
 
 #include <bit>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -92,10 +93,33 @@ bool SameKey(const A& a, const B& b) {
   }
 }
 
-template <typename K>
-concept OrderedKey = requires(const K& a, const K& b) {
-  { a < b } -> std::convertible_to<bool>;
-};
+// A total order of keys: -0.0 and 0.0 are one, every NaN comes behind (or before) all numbers, and
+// decimals are ordered by their text.
+template <typename A, typename B>
+std::weak_ordering CompareKeys(const A& a, const B& b) {
+  if constexpr (std::is_floating_point_v<A>) {
+    return std::weak_order(a, b);
+  } else if constexpr (VectorValue<A>) {
+    for (std::size_t i = 0; i < A::kDimension; ++i) {
+      const std::weak_ordering order = CompareKeys(ComponentOf(a, i), ComponentOf(b, i));
+      if (order != 0) return order;
+    }
+    return std::weak_ordering::equivalent;
+  } else if constexpr (std::same_as<A, Decimal>) {
+    return a.text <=> b.text;
+  } else {
+    return a <=> b;
+  }
+}
+
+template <typename A, typename B>
+bool KeyLess(const A& a, const B& b) {
+  if constexpr (internal::FloatingKey<A> || std::same_as<A, Decimal>) {
+    return CompareKeys(a, b) < 0;
+  } else {
+    return a < b;
+  }
+}
 
 // How a key is passed for a look-up: a string key also as literal or view, without a copy.
 template <typename K>

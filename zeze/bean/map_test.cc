@@ -1,20 +1,27 @@
 #include "zeze/bean/map.h"
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <random>
+#include <ranges>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "zeze/bean/hash.h"
+#include "zeze/bean/list.h"
 #include "zeze/bean/set.h"
 #include "zeze/bean/testing/container_access.h"
 
@@ -207,6 +214,15 @@ TEST(MapTest, ANanKeyIsFoundAgain) {
   EXPECT_EQ(map.size(), 2U);
   EXPECT_EQ(map.Get(nan), 9);
   EXPECT_EQ(map.Get(0.0F), 2);
+}
+
+TEST(MapTest, WorksWithRangesAndAlgorithms) {
+  static_assert(std::forward_iterator<Map<std::int32_t, std::string>::iterator>);
+  static_assert(std::ranges::forward_range<const List<std::string>>);
+  static_assert(std::ranges::forward_range<const Set<std::string>>);
+  const List<std::int32_t> list = {3, 1, 2};
+  EXPECT_EQ(*std::ranges::max_element(list), 3);
+  EXPECT_EQ(std::ranges::distance(list), 3);
 }
 
 TEST(MapDeathTest, StopsWhenAnUpdateEditsItsOwnMap) {

@@ -8,15 +8,16 @@
 //   for (const auto& [score, name] : ranking.Range(0, 1000)) Print(score, name);
 //   ranking.RankOf(1200);                                  // 1: one key is smaller.
 //
-// One pointer, null when empty. Keys are ordered by operator<. Iteration is ascending and goes over
-// the contents at its start, whatever happens to the map meanwhile. Every look-up and edit costs
-// O(log n), also by rank. Otherwise as map.h.
+// One pointer, null when empty. Keys are ordered by KeyLess (hash.h). Iteration is ascending and
+// goes over the contents at its start, whatever happens to the map meanwhile. Every look-up and edit
+// costs O(log n), also by rank. Otherwise as map.h.
 
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
+#include <type_traits>
 #include <utility>
 
 #include "zeze/base/check.h"
@@ -215,8 +216,8 @@ class SortedMap {
       for (const std::byte *a = x.slots, *b = y.slots; a != x_end && b != y_end;) {
         const value_type& left = Slot::Read(a);
         const value_type& right = Slot::Read(b);
-        const bool takes_left = !(right.key < left.key);
-        const bool takes_right = !(left.key < right.key);
+        const bool takes_left = !KeyLess(right.key, left.key);
+        const bool takes_right = !KeyLess(left.key, right.key);
         if (&left != &right) {
           change(takes_left ? &left.value : nullptr, takes_right ? &right.value : nullptr,
                  takes_left ? left.key : right.key);
@@ -236,7 +237,8 @@ class SortedMap {
   static constexpr std::size_t kBytes() { return sizeof(typename Slot::Stored); }
 
   static bool LessThan(const void* slot, const void* key) {
-    return Slot::Read(slot).key < *static_cast<const std::remove_reference_t<KeyView<K>>*>(key);
+    return KeyLess(Slot::Read(slot).key,
+                   *static_cast<const std::remove_reference_t<KeyView<K>>*>(key));
   }
 
   // How many keys are smaller than or equal to this one.
@@ -248,7 +250,7 @@ class SortedMap {
   // The entry at the rank of the key, if it has that key.
   const value_type* EntryOf(KeyView<K> key, std::size_t rank) const {
     const value_type* entry = AtRank(rank);
-    return entry != nullptr && !(key < entry->key) ? entry : nullptr;
+    return entry != nullptr && !KeyLess(key, entry->key) ? entry : nullptr;
   }
 
   value_type& EditAt(std::size_t rank) {

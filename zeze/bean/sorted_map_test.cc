@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -12,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "zeze/bean/testing/container_access.h"
+#include "zeze/serialize/decimal.h"
+#include "zeze/serialize/vector.h"
 
 namespace zeze {
 namespace {
@@ -134,6 +138,18 @@ TEST(SortedMapTest, EmptyMapHasNoNeighbours) {
   EXPECT_EQ(map.Last(), nullptr);
   EXPECT_EQ(map.Floor(1), nullptr);
   EXPECT_EQ(map.Ceiling(1), nullptr);
+}
+
+TEST(SortedMapTest, OrdersKeysThatHaveNoOrderOfTheirOwn) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  SortedMap<Vector2, std::int32_t> points = {
+      {{nan, 1}, 1}, {{2, 0}, 2}, {{1, nan}, 3}, {{1, 0}, 4}};
+  points.Put({nan, 1}, 5);
+  EXPECT_EQ(points.size(), 4U);
+  EXPECT_EQ(points.Get({nan, 1}), 5);
+  EXPECT_EQ(points.Get({1, 0}), 4);
+  SortedMap<Decimal, std::int32_t> prices = {{Decimal{"2"}, 2}, {Decimal{"1.5"}, 1}};
+  EXPECT_EQ(prices.First()->value, 1);
 }
 
 TEST(SortedMapTest, LoopSeesTheOldContentsWhileItsBodyEditsTheMap) {

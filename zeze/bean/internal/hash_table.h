@@ -106,11 +106,7 @@ class HashTable {
   }
 
   static bool Less(const void* slot, const void* key) {
-    if constexpr (OrderedKey<K>) {
-      return KeyAt(slot) < *static_cast<const K*>(key);
-    } else {
-      return true;
-    }
+    return KeyLess(KeyAt(slot), *static_cast<const K*>(key));
   }
 
   static const HashOps& Ops() {

@@ -364,10 +364,7 @@ void* HashInsert(HashNode*& root, std::uint64_t hash, const void* key, const Has
     }
   }
   std::uint32_t position = 0;
-  while (position < (*link)->size &&
-         (ops.less == nullptr || ops.less(EntryAt(*link, position, ops.slot), key))) {
-    ++position;
-  }
+  while (position < (*link)->size && ops.less(EntryAt(*link, position, ops.slot), key)) ++position;
   return InsertEntry(*link, position, ops.slot);
 }
 

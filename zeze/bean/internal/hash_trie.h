@@ -49,7 +49,7 @@ struct HashOps {
   SlotOps slot;
   std::uint64_t (*hash)(const void* slot);
   bool (*same_key)(const void* slot, const void* other_slot);
-  // Order among colliding entries; null when keys have no order.
+  // Order among colliding entries.
   bool (*less)(const void* slot, const void* key);
 };
 

@@ -16,8 +16,8 @@ using Matches = std::vector<std::pair<std::size_t, std::size_t>>;
 // Comparisons that a search may cost; beyond it a longer script is the better bargain.
 constexpr std::size_t kSearchCostMax = 200'000;
 
-// Myers' greedy search for the fewest insertions and removals: for each number of them, how far each
-// diagonal (old index minus new index) reaches.
+// Myers' greedy search for the fewest insertions and removals: for each number of them, how far
+// each diagonal (old index minus new index) reaches.
 class FewestEdits {
  public:
   FewestEdits(std::size_t old_size, std::size_t new_size, const ListScript::Equal& equal)

@@ -74,8 +74,8 @@ SequenceRun SequenceRunAt(const SequenceNode* root, std::size_t index, std::size
 // The elements from the start of the leaf of `index` up to and including `index`.
 SequenceRun SequenceRunUpTo(const SequenceNode* root, std::size_t index);
 
-// In a sequence sorted by key: how many elements come before `key`. less(slot, key) says whether the
-// element's key is less than the key.
+// In a sequence sorted by key: how many elements come before `key`. less(slot, key) says whether
+// the element's key is less than the key.
 using SequenceLess = bool (*)(const void* slot, const void* key);
 std::size_t SequenceLowerBound(const SequenceNode* root, std::size_t bytes, const void* key,
                                SequenceLess less);

@@ -1,4 +1,4 @@
-// ValueCodec<T>: how a value of a variable's type is written and read, for every type of the schema.
+// ValueCodec<T>: how the value of a variable is written and read, for every type of the schema.
 //
 //   kCode           the type code it is written with;
 //   IsZero(v)       whether a field with this value is left out (beans: FieldWriter decides);
