@@ -1,5 +1,5 @@
-// The `zeze` program. Exit codes: 0 fine, 1 the input is wrong, 2 the command line is, or a file could
-// not be read or written.
+// The `zeze` program. Exit codes: 0 fine, 1 the input is wrong, 2 the command line is, or a file
+// could not be read or written.
 
 #include <iostream>
 #include <string>

@@ -20,8 +20,8 @@ namespace zeze {
 // run time: make them once, when a procedure or a table is set up, not for each task.
 const char* InternName(std::string_view name);
 
-// Names the calling thread, in the reports of the watchdog and for the operating system, which keeps
-// the first 15 characters.
+// Names the calling thread, in the reports of the watchdog and for the operating system, which
+// keeps the first 15 characters.
 void SetThreadName(std::string_view name);
 
 // What one thread was doing at the moment of the call to RunningActivities.

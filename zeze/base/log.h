@@ -3,9 +3,9 @@
 //   ZEZE_LOG_INFO("opened {} tables in {} ms", count, elapsed.count());
 //   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "queue of {} is full", name);   // Hot paths.
 //
-// Arguments are evaluated only if the level is enabled. Formats are those of fmt, checked at compile
-// time; for ranges or own types include fmt/ranges.h or fmt/ostream.h where you log them. A line can
-// be written at any time in the life of the process, also before main and after it.
+// Arguments are evaluated only if the level is enabled. Formats are those of fmt, checked at
+// compile time; for ranges or own types include fmt/ranges.h or fmt/ostream.h where you log them. A
+// line can be written at any time in the life of the process, also before main and after it.
 
 #pragma once
 

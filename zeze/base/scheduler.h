@@ -1,7 +1,7 @@
 // Scheduler: runs tasks later: after a delay, again and again, or at a time of day.
 //
 //   Scheduler scheduler(pool, {});
-//   ScheduledTask saving = scheduler.Every(std::chrono::seconds(60), Task("save", [&] { Save(); }));
+//   ScheduledTask saving = scheduler.Every(std::chrono::minutes(1), Task("save", [&] { Save(); }));
 //   scheduler.After(std::chrono::seconds(5), [&] { Remind(); });
 //   scheduler.Daily({.hour = 3, .minute = 30}, Task("clean up", [&] { CleanUp(); }));
 //   saving.Cancel();
@@ -20,13 +20,14 @@
 
 namespace zeze {
 
-// Refers to a task of a Scheduler. Copies refer to the same task; dropping them all changes nothing.
+// Refers to a task of a Scheduler. Copies refer to the same task; dropping them all changes
+// nothing.
 class ScheduledTask {
  public:
   ScheduledTask() = default;  // Refers to nothing.
 
-  // No run starts after this has returned; one that is running runs on. True if that kept a run from
-  // happening. May be called from the task itself.
+  // No run starts after this has returned; one that is running runs on. True if that kept a run
+  // from happening. May be called from the task itself.
   bool Cancel();
 
   // False once it has been canceled, or has started for the last time.

@@ -1,5 +1,5 @@
-// With a manual clock and executor, where the test says what happens when; the thread of the scheduler
-// appears only in the last tests.
+// With a manual clock and executor, where the test says what happens when; the thread of the
+// scheduler appears only in the last tests.
 
 #include "zeze/base/scheduler.h"
 

@@ -58,9 +58,9 @@ struct TaskOneByOneByKey::Entry {
   Task task;
 };
 
-// Invariant: draining is true exactly while one Drain job for this lane is posted or running, or the
-// lane stands at a batch, whose end will post one. So there is never more than one, which is what
-// keeps the tasks of a key from overlapping.
+// Invariant: draining is true exactly while one Drain job for this lane is posted or running, or
+// the lane stands at a batch, whose end will post one. So there is never more than one, which is
+// what keeps the tasks of a key from overlapping.
 struct alignas(64) TaskOneByOneByKey::Lane {
   mutable Mutex mutex;
   CondVar idle;  // Signalled when draining becomes false.

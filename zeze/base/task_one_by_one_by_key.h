@@ -7,7 +7,7 @@
 //   serial.Post(account, [] { HandleLogin(); });
 //   serial.Post(account, [] { HandleMove(); });   // Starts after HandleLogin has returned.
 //   serial.Post(other, [] { HandleLogin(); });    // May run at the same time as either.
-//   serial.PostBatch({account, other}, [] { Trade(); });   // After all of the above, alone in both.
+//   serial.PostBatch({account, other}, [] { Trade(); });   // After all above, alone in both.
 
 #pragma once
 

@@ -34,9 +34,9 @@ Result<double> ParseNumber(std::string_view text);
 // "true" or "false" in any case, as well as 1/0, yes/no, on/off.
 Result<bool> ParseBool(std::string_view text);
 
-// A count or a number of bytes. Suffixes k m g t p e (powers of 1024; "kb" and "kib" mean the same),
-// fractions ("1.5g"), separators between digits (_ , ' and blank: "20_000"), "max" for the largest.
-// A sign is allowed: several settings use negative values for "no limit".
+// A count or a number of bytes. Suffixes k m g t p e (powers of 1024; "kb" and "kib" mean the
+// same), fractions ("1.5g"), separators between digits (_ , ' and blank: "20_000"), "max" for the
+// largest. A sign is allowed: several settings use negative values for "no limit".
 Result<std::int64_t> ParseSize(std::string_view text);
 
 // Units ns us ms s m h d, fractions, and sums: "1.5s", "1h30m". A plain number counts in `unit`.

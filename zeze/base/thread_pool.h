@@ -25,7 +25,7 @@
 namespace zeze {
 
 // Guarantees:
-//   - Every accepted task is run once, or reported as discarded (Options::on_discard and a log line).
+//   - Every accepted task is run once, or reported as discarded (on_discard and a log line).
 //   - A task that throws is reported and does no harm to the others.
 //   - A task may post, and may block: others go on as long as a thread is left.
 //

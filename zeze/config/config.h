@@ -2,7 +2,7 @@
 // the command line applied. See docs/configuration.md.
 //
 //   Result<Config> config = Config::Load("zeze.xml");
-//   if (!config.ok()) return Fail(config.error());      // All errors of the file, with their places.
+//   if (!config.ok()) return Fail(config.error());   // All errors of the file, with their places.
 //   config.value().server_id; config.value().Table("Shop_Order_tOrder").cache_capacity;
 
 #pragma once

@@ -1,5 +1,5 @@
-// ConfigSection: one element of zeze.xml with the effective value of each of its settings, and where
-// each value comes from.
+// ConfigSection: one element of zeze.xml with the effective value of each of its settings, and
+// where each value comes from.
 //
 //   section.Duration("CheckpointPeriod")             // std::chrono::nanoseconds
 //   section.Find("CheckpointPeriod").source          // "zeze.xml:3:9", "environment ZEZE_..."

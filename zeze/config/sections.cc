@@ -156,7 +156,8 @@ std::optional<Target> ParseTarget(ElementKind kind, std::string_view text, char 
   return target;
 }
 
-// Finds the section that a word without dots may mean: TABLE_SHOP_ORDER_TORDER, SERVICE_A_B for A.B.
+// Finds the section that a word without dots may mean: TABLE_SHOP_ORDER_TORDER, SERVICE_A_B for
+// A.B.
 bool SameName(std::string_view name, std::string_view word) {
   return std::equal(name.begin(), name.end(), word.begin(), word.end(), [](char a, char b) {
     const auto plain = [](char c) {

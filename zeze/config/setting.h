@@ -1,6 +1,6 @@
 // Setting: one attribute that zeze.xml may have: its type, default, and what it does.
 //
-//   for (const Setting& setting : SettingsOf(ElementKind::kTable)) Print(setting.name, setting.help);
+//   for (const Setting& s : SettingsOf(ElementKind::kTable)) Print(s.name, s.help);
 //
 // These tables are the only place where attributes are declared: reading, checking, "did you mean",
 // overriding and printing all follow them.

@@ -1,9 +1,9 @@
 // TaskQueue: the queue of a thread pool. Many threads push, many pop, mostly without a lock.
 //
-// A ring of slots, each with a number that says whose turn it is: position p may be written when the
-// slot's number is p, read when it is p + 1, and becomes p + capacity for the next round. Positions
-// are claimed by compare-and-exchange. When the ring is full, tasks go to an overflow list under a
-// mutex, and are moved into the ring when there is room.
+// A ring of slots, each with a number that says whose turn it is: position p may be written when
+// the slot's number is p, read when it is p + 1, and becomes p + capacity for the next round.
+// Positions are claimed by compare-and-exchange. When the ring is full, tasks go to an overflow
+// list under a mutex, and are moved into the ring when there is room.
 
 #pragma once
 
