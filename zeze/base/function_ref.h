@@ -29,6 +29,7 @@ class FunctionRef<R(Args...)> {
              std::is_invocable_r_v<R, F&, Args...> &&
              (!std::is_void_v<R> || std::is_void_v<std::invoke_result_t<F&, Args...>>))
   FunctionRef(F&& function) noexcept  // NOLINT: implicit, so that a lambda can be passed
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): call_ gives the const back.
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
         call_([](void* object, Args... args) -> R {
           return std::invoke(*static_cast<std::remove_reference_t<F>*>(object),

@@ -1,6 +1,14 @@
 #include "zeze/storage/storage.h"
 
-#include <fmt/format.h>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/result.h"
 
 namespace zeze {
 namespace {

@@ -1,14 +1,23 @@
 #include "zeze/storage/memory/memory_storage.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "zeze/base/check.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/storage/storage.h"
 
 namespace zeze {
 namespace {

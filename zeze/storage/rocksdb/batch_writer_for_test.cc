@@ -7,13 +7,16 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include <unistd.h>
 
+#include "zeze/base/result.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/rocksdb/test_batches.h"
+#include "zeze/storage/storage.h"
 
 namespace zeze {
 namespace {

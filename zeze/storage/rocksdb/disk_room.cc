@@ -1,14 +1,22 @@
 #include "zeze/storage/rocksdb/disk_room.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/falloc.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/io_status.h>
+#include <rocksdb/slice.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "zeze/base/mutex.h"
 #include "zeze/storage/rocksdb/rocksdb_directory.h"
 
 namespace zeze {

@@ -1,14 +1,20 @@
 #include "zeze/storage/rocksdb/rocksdb_directory.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <sys/types.h>
 #include <unistd.h>
+
+#include "zeze/base/result.h"
+#include "zeze/storage/rocksdb/rocksdb_storage.h"
 
 namespace zeze {
 namespace {

@@ -5,12 +5,16 @@
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <rocksdb/env.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "zeze/base/log.h"

@@ -1,11 +1,16 @@
 #include "zeze/storage/rocksdb/rocksdb_options.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include <rocksdb/cache.h>
+#include <rocksdb/compression_type.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/options.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
+
+#include "zeze/storage/rocksdb/rocksdb_storage.h"
 
 namespace zeze {
 namespace {

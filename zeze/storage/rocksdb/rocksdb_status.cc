@@ -1,8 +1,12 @@
 #include "zeze/storage/rocksdb/rocksdb_status.h"
 
 #include <string>
+#include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <rocksdb/status.h>
+
+#include "zeze/base/result.h"
 
 namespace zeze {
 namespace {

@@ -1,19 +1,39 @@
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/iterator.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/options.h>
+#include <rocksdb/slice.h>
 #include <rocksdb/write_batch.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/rocksdb/disk_room.h"
 #include "zeze/storage/rocksdb/rocksdb_directory.h"
 #include "zeze/storage/rocksdb/rocksdb_log.h"
 #include "zeze/storage/rocksdb/rocksdb_options.h"
 #include "zeze/storage/rocksdb/rocksdb_status.h"
 #include "zeze/storage/rocksdb/rocksdb_storage_impl.h"
+#include "zeze/storage/storage.h"
 
 namespace zeze {
 namespace {

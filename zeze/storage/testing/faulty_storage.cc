@@ -1,8 +1,20 @@
 #include "zeze/storage/testing/faulty_storage.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "zeze/base/check.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/storage/storage.h"
 
 namespace zeze {
 namespace {
