@@ -1,7 +1,7 @@
 // Checks of the vectors of beans, keys and record values.
 //
-// A vector of type bean describes its fields, so that it is encoded and decoded here by the rules of
-// the format, one by one, with nothing but the primitives.
+// A vector of type bean describes its fields, so that it is encoded and decoded here by the rules
+// of the format, one by one, with nothing but the primitives.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,8 @@ const std::map<std::string, std::string, std::less<>>& GeneratedBeans() {
       {"bean/gen/TestRocks.BValue", R"({"fields": [
           {"id": 1, "type": "int", "value": "12"}, {"id": 2, "type": "bool", "value": true},
           {"id": 3, "type": "float", "value": "12.34"}, {"id": 4, "type": "double", "value": "0"},
-          {"id": 5, "type": "string", "value": "test"}, {"id": 6, "type": "binary", "value": "0102"},
+          {"id": 5, "type": "string", "value": "test"},
+          {"id": 6, "type": "binary", "value": "0102"},
           {"id": 7, "type": "list", "elemCode": "INTEGER", "elemType": "int", "value": ["34"]},
           {"id": 8, "type": "list", "elemCode": "BEAN", "elemType": "bean", "value": [{"fields": [
               {"id": 1, "type": "int", "value": "56"},
@@ -54,7 +55,8 @@ const std::map<std::string, std::string, std::less<>>& GeneratedBeans() {
       {"bean/gen/TestRocks.BValue-default", R"({"fields": []})"},
       {"bean/gen/Timer.BTimer", R"({"fields": [
           {"id": 1, "type": "string", "value": "t1"}, {"id": 2, "type": "string", "value": "H"},
-          {"id": 3, "type": "dynamic", "value": {"typeId": "1832177636612857692", "bean": {"fields": [
+          {"id": 3, "type": "dynamic", "value": {"typeId": "1832177636612857692",
+            "bean": {"fields": [
               {"id": 2, "type": "long", "value": "1000"}, {"id": 3, "type": "long", "value": "-1"},
               {"id": 5, "type": "long", "value": "1700000000000"},
               {"id": 11, "type": "string", "value": "k"}]}}},

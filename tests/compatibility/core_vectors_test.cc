@@ -1,5 +1,6 @@
 // Every vector of core.json, written by the existing implementations, is reproduced (where it is an
-// encoding) and understood (where it is input). None is skipped: a type that no checker knows fails.
+// encoding) and understood (where it is input). None is skipped: a type that no checker knows
+// fails.
 
 #include "tests/compatibility/core_vectors.h"
 

@@ -1,4 +1,5 @@
-// FrameworkBeans: the framework's own beans that the vectors hold, as the generator would write them.
+// FrameworkBeans: the framework's own beans that the vectors hold, as the generator would write
+// them.
 
 #pragma once
 

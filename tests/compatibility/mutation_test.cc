@@ -128,8 +128,8 @@ struct Seed {
   Decode decode;
 };
 
-// The vectors of beans, as beans that know some of their fields and as one that knows all types, and
-// larger beans full of everything.
+// The vectors of beans, as beans that know some of their fields and as one that knows all types,
+// and larger beans full of everything.
 std::vector<Seed> Seeds() {
   std::vector<Seed> seeds;
   for (const Vector& vector : CoreVectors::Load().all()) {

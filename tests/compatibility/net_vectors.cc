@@ -180,8 +180,8 @@ void CheckAes(const Vector& vector) {
   }
 }
 
-// Parts are separated by flushes: after each, everything before it must have arrived. Which copies an
-// encoder finds is its own affair, as long as it does not do worse.
+// Parts are separated by flushes: after each, everything before it must have arrived. Which copies
+// an encoder finds is its own affair, as long as it does not do worse.
 template <typename Encoder, typename Decoder>
 void CheckCompression(const Vector& vector) {
   const std::vector<std::string> parts = Split(vector.text(), '|');

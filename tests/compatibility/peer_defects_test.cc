@@ -1,5 +1,5 @@
-// What the existing implementations do wrong in the parts that exist here, and that we do not. Where
-// the format itself loses something, the test says what and shows that nothing more is lost.
+// What the existing implementations do wrong in the parts that exist here, and that we do not.
+// Where the format itself loses something, the test says what and shows that nothing more is lost.
 
 #include <cmath>
 #include <string>
@@ -76,8 +76,8 @@ TEST(PeerDefects, LoneSurrogatesSurvive) {
   EXPECT_EQ(Copy<std::string>("\xff\xfe"), "\xff\xfe");
 }
 
-// A field of -0.0 is left out and read as 0.0: the format forces it, as "zero" is by comparison, and
-// our bytes must be those of the others. Everywhere else the sign is kept.
+// A field of -0.0 is left out and read as 0.0: the format forces it, as "zero" is by comparison,
+// and our bytes must be those of the others. Everywhere else the sign is kept.
 TEST(PeerDefects, NegativeZeroIsLostOnlyAsAFieldOfItsOwn) {
   EXPECT_EQ(EncodeBean(One<float>{-0.0F}), std::string(1, '\0'));
   EXPECT_FALSE(std::signbit(Copy(-0.0F)));

@@ -1,5 +1,5 @@
-// The vectors of the framework's own beans and of table keys again, this time through beans and keys
-// as applications use them.
+// The vectors of the framework's own beans and of table keys again, this time through beans and
+// keys as applications use them.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,10 @@
 #include "zeze/net/dh.h"
 
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <openssl/bn.h>
@@ -7,6 +12,8 @@
 #include <openssl/hmac.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
+#include "zeze/net/aes_cfb.h"
 
 namespace zeze {
 namespace {

@@ -37,8 +37,9 @@ class DiffieHellman {
   // What the peer needs.
   const std::string& PublicValue() const { return public_value_; }
 
-  // What both sides then know. Fails with kCorrupt on a value that no honest peer sends: not between
-  // 2 and p - 2, or longer than the group allows. Such values would make the key predictable.
+  // What both sides then know. Fails with kCorrupt on a value that no honest peer sends: not
+  // between 2 and p - 2, or longer than the group allows. Such values would make the key
+  // predictable.
   Result<std::string> SharedMaterial(std::string_view peer_public_value) const;
 
  private:
@@ -55,8 +56,8 @@ struct SessionSecrets {
   std::string to_client;
 };
 
-// Halves of the material; each an HMAC-MD5 keyed by the server's address (its 4 or 16 bytes), if one
-// is given.
+// Halves of the material; each an HMAC-MD5 keyed by the server's address (its 4 or 16 bytes), if
+// one is given.
 SessionSecrets DeriveSessionSecrets(std::string_view material,
                                     std::optional<std::string_view> server_address);
 

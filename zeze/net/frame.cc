@@ -1,8 +1,15 @@
 #include "zeze/net/frame.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 #include <fmt/format.h>
 
+#include "zeze/base/result.h"
 #include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
 namespace {

@@ -3,14 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
 #include "zeze/net/mppc.h"
 #include "zeze/net/zstd_stream.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
 namespace {

@@ -1,6 +1,11 @@
 #include "zeze/net/handshake.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
 namespace {

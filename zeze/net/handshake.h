@@ -3,7 +3,8 @@
 //   ServerHello hello;             // Offer: no encryption, no compression.
 //   hello.Encode(out);             // Payload of a one-way frame, module 0, kServerHelloId.
 //
-// They are plain sequences of numbers, not beans. Decoders accept the shorter sequences of old peers.
+// They are plain sequences of numbers, not beans. Decoders accept the shorter sequences of old
+// peers.
 
 #pragma once
 

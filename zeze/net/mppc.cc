@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
+
+#include "zeze/base/result.h"
 
 namespace zeze {
 namespace {

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
 #include <openssl/rand.h>
@@ -13,6 +18,9 @@
 #include <openssl/x509.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
+#include "zeze/net/aes_cfb.h"
+#include "zeze/net/dh.h"
 #include "zeze/serialize/type_code.h"
 
 namespace zeze {

@@ -1,11 +1,16 @@
 #include "zeze/net/zstd_stream.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <zstd.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
 
 namespace zeze {
 namespace {

@@ -1,8 +1,18 @@
 #include "zeze/serialize/byte_reader.h"
 
+#include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
+
+#include "zeze/base/result.h"
+#include "zeze/serialize/type_code.h"
 
 namespace zeze {
 namespace {

@@ -136,8 +136,8 @@ class ByteReader {
   V ReadVector();
 
   // The next tag; last_id must be 0 before the first field of a bean. Leaves the id of a field in
-  // last_id, and 0 after the mark of a base bean. Fails on an id above kFieldIdMax, on an unassigned
-  // type and on a byte 02 to 0F.
+  // last_id, and 0 after the mark of a base bean. Fails on an id above kFieldIdMax, on an
+  // unassigned type and on a byte 02 to 0F.
   Tag ReadTag(int& last_id) {
     if (cursor_ != end_) [[likely]] {
       const auto byte = static_cast<std::uint8_t>(*cursor_);
@@ -170,8 +170,8 @@ class ByteReader {
   }
 
   // Reads of a declared type from whatever the writer's schema had: numbers convert among each
-  // other as in Java (toward zero, saturating, NaN becomes 0, then the low bits), vectors among each
-  // other and from numbers; everything else fails.
+  // other as in Java (toward zero, saturating, NaN becomes 0, then the low bits), vectors among
+  // each other and from numbers; everything else fails.
   bool ReadBoolAs(TypeCode type);
   template <typename T>
   T ReadIntegerAs(TypeCode type);

@@ -1,8 +1,9 @@
-// Fuzzes ByteReader: whatever the bytes, it stays inside them, and what it accepts it understands as
-// the writer meant it.
+// Fuzzes ByteReader: whatever the bytes, it stays inside them, and what it accepts it understands
+// as the writer meant it.
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "zeze/base/check.h"
@@ -10,6 +11,7 @@
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/decimal.h"
 #include "zeze/serialize/id128.h"
+#include "zeze/serialize/type_code.h"
 #include "zeze/serialize/utf8.h"
 
 namespace zeze {

@@ -1,7 +1,13 @@
 #include "zeze/serialize/byte_writer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
 #include <utility>
+
+#include "zeze/serialize/type_code.h"
 
 namespace zeze {
 

@@ -80,8 +80,8 @@ class ByteWriter {
   template <VectorValue V>
   void WriteVector(const V& vector);
 
-  // The tag of a field. Fields are written in ascending order of their ids, starting with last_id 0;
-  // the call leaves id in last_id.
+  // The tag of a field. Fields are written in ascending order of their ids, starting with last_id
+  // 0; the call leaves id in last_id.
   void WriteTag(int& last_id, int id, TypeCode type);
 
   // The end of a bean; of a bean with a base: what follows is the complete base bean.

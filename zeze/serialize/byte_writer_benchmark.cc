@@ -1,5 +1,7 @@
 // Speed of writing and reading: single numbers, and a record as a checkpoint meets it.
 
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/serialize/type_code.h"
 
 namespace zeze {
 namespace {

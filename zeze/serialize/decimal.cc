@@ -1,9 +1,13 @@
 #include "zeze/serialize/decimal.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "zeze/base/result.h"
 #include "zeze/serialize/utf8.h"
 
 namespace zeze {

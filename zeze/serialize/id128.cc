@@ -1,7 +1,11 @@
 #include "zeze/serialize/id128.h"
 
+#include <cstddef>
+#include <cstdint>
+
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/serialize/type_code.h"
 
 namespace zeze {
 

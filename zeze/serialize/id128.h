@@ -15,8 +15,8 @@ namespace zeze {
 class ByteReader;
 class ByteWriter;
 
-// Ordered as one unsigned 128-bit number. Encoded as a bean with one list of two integers, always in
-// full, so that a zero id is no single byte 00 and never elided.
+// Ordered as one unsigned 128-bit number. Encoded as a bean with one list of two integers, always
+// in full, so that a zero id is no single byte 00 and never elided.
 struct Id128 {
   std::uint64_t high = 0;
   std::uint64_t low = 0;

@@ -1,5 +1,8 @@
 #include "zeze/serialize/type_code.h"
 
+#include <cstdint>
+#include <string_view>
+
 namespace zeze {
 
 std::string_view ToString(TypeCode code) {

@@ -36,8 +36,8 @@ inline constexpr int kFieldIdMax = 4095;
 // No encoding is larger; longer ones are refused by writers and readers alike.
 inline constexpr std::size_t kEncodedBytesMax = std::size_t{1} << 30;
 
-// The fewest bytes that a value of this type takes when it is a list element. Claimed element counts
-// are checked against it before anything is allocated.
+// The fewest bytes that a value of this type takes when it is a list element. Claimed element
+// counts are checked against it before anything is allocated.
 constexpr std::size_t MinEncodedBytes(TypeCode code) {
   constexpr std::uint8_t kBytes[kTypeCodeMax + 1] = {1, 4, 8, 1, 1, 2, 1, 2, 8, 2, 12, 3, 16};
   return kBytes[static_cast<std::uint8_t>(code)];
