@@ -121,6 +121,17 @@ class VariableChecker {
       context_.diagnostics.NoteOnce(variable_.type_location,
                                     "value=\"JSON_...\" of a string has no meaning in C++ and is "
                                     "ignored: the variable is a plain string");
+    } else if (builtin == TypeKind::kDynamic && variable_.key_text.empty() &&
+               !variable_.value_text.empty()) {
+      // An older form: the first bean of the dynamic as an attribute.
+      const std::size_t colon = variable_.value_text.find(':');
+      DynamicChoice choice;
+      choice.bean_text = std::string(Trim(variable_.value_text.substr(0, colon)));
+      if (colon != std::string::npos) {
+        choice.id_text = std::string(Trim(variable_.value_text.substr(colon + 1)));
+      }
+      choice.location = variable_.type_location;
+      variable_.choices.insert(variable_.choices.begin(), std::move(choice));
     } else if (!parts.parameters.empty()) {
       Error(fmt::format("a {} has no key or value type", parts.name),
             "only list, array, set, map, sortedmap and gtable have");
@@ -250,7 +261,7 @@ class VariableChecker {
             "give each bean an id of its own");
       }
     }
-    if (variable_.choices.empty()) {
+    if (variable_.choices.empty() && !variable_.has_dynamic_functions) {
       context_.diagnostics.Warning(
           variable_.type_location,
           fmt::format("variable '{}': nothing says which beans this dynamic may hold",
@@ -633,10 +644,8 @@ const Enum* FindConstant(const CheckContext& context, const Bean* bean, const Mo
     if (const Bean* other = context.symbols.FindBeanQuietly(scope, owner)) {
       return FindIn(other->enums, name.substr(dot + 1));
     }
-    for (const Module* other : context.model.AllModules()) {
-      if (other->full_name == owner || other->full_name == scope + "." + owner) {
-        return FindIn(other->enums, name.substr(dot + 1));
-      }
+    if (const Module* other = context.symbols.FindModuleQuietly(scope, owner)) {
+      return FindIn(other->enums, name.substr(dot + 1));
     }
     return nullptr;
   }

@@ -190,6 +190,13 @@ TEST_F(CheckerTest, ChecksDynamics) {
     return InBean("<variable id='1' name='a' type='dynamic'>\n" + inside + "\n</variable>");
   };
   EXPECT_EQ(dynamic("<value bean='BItem:1'/><value bean='BTest:2'/>"), "");
+  EXPECT_EQ(InBean("<variable id='1' name='a' type='dynamic' value='BTest:2'>"
+                   "<value bean='BItem:1'/></variable>"),
+            "");
+  EXPECT_EQ(model_.AllBeans()[0]->variables[0]->choices.size(), 2U);
+  EXPECT_THAT(InBean("<variable id='1' name='a' type='dynamic'>"
+                     "<GetSpecialTypeIdFromBean value='A::b'/></variable>"),
+              AllOf(HasSubstr("note: <GetSpecialTypeIdFromBean>"), Not(HasSubstr("warning"))));
   EXPECT_THAT(dynamic("<value bean='BItem:1'/><value bean='BTest'/>"),
               HasSubstr("some beans of the dynamic have a type id and some have not"));
   EXPECT_THAT(dynamic("<value bean='BItem:0'/>"),

@@ -59,7 +59,11 @@ void EmitProject(const Plan& plan, GeneratedFiles& files) {
                       ? fmt::format("Project {}: its services, and its modules in start order.",
                                     project.name)
                       : project.comment);
-  out.Line("struct Project{} {{", UpperFirst(project.name));
+  std::string struct_name = "Project" + UpperFirst(project.name);
+  for (char& c : struct_name) {
+    if (c == '-' || c == '.' || c == ' ' || c == '+') c = '_';
+  }
+  out.Line("struct {} {{", struct_name);
   out.Line("  static constexpr std::string_view kName = {};", QuoteCxx(project.name));
   out.Line("  static constexpr std::array<zeze::ServiceDescriptor, {}> kServices = {{{{",
            project.services.size());

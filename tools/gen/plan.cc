@@ -43,6 +43,7 @@ class Planner {
 
   Plan Make(const std::string& project_name) {
     ChooseProject(project_name);
+    if (diagnostics_.has_errors()) return std::move(plan_);  // Parts of the model may be missing.
     ChooseModules();
     ChooseContents();
     GroupNamespaces();

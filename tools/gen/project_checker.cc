@@ -13,9 +13,10 @@
 namespace zeze::gen {
 namespace {
 
-constexpr std::array<std::string_view, 14> kPlatforms = {
-    "",        "java",     "cxx",       "zeze+cxx",    "ts",     "cxx+ts",  "luaclient",
-    "conf+cs", "simplecs", "zeze+java", "conf+cs+net", "python", "zeze+cs", "cs"};
+constexpr std::array<std::string_view, 17> kPlatforms = {
+    "",        "java",      "cxx",     "zeze+cxx", "ts",        "cxx+ts",
+    "cxx+lua", "luaclient", "conf+cs", "simplecs", "zeze+java", "conf+cs+net",
+    "python",  "zeze+cs",   "cs",      "cs+lua",   "cs+ts"};
 
 class ProjectChecker {
  public:

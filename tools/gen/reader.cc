@@ -468,10 +468,17 @@ std::unique_ptr<Servlet> Reader::ReadServlet(const Element& element, Module& mod
 std::unique_ptr<Project> Reader::ReadProject(const Element& element, Solution& solution) {
   auto project = std::make_unique<Project>();
   AttributeReader attributes(element, element.name(), diagnostics_);
-  Fill(element, attributes, "", *project);
+  project->platform = ToLower(attributes.Text("platform"));
+  if (project->platform == "cxx" || project->platform == "zeze+cxx" || !attributes.Has("name")) {
+    Fill(element, attributes, "", *project);
+  } else {
+    // Names of projects for other languages become nothing in C++: whatever they allow is fine.
+    project->name = attributes.Text("name");
+    project->location = element.location();
+    project->comment = CommentOf(element);
+  }
   project->solution = &solution;
   project->is_component = element.name() == "component";
-  project->platform = ToLower(attributes.Text("platform"));
   project->gen_tables = element.GetAttribute("GenTables");
   project->include_all_modules = attributes.Bool("IncludeAllModules");
   project->no_recursive_modules = attributes.Bool("NoRecursiveModule");

@@ -55,7 +55,12 @@ Symbols::Symbols(const Model& model, Diagnostics& diagnostics) {
       Claim(servlet->full_name, "servlet", servlet->location, diagnostics);
     }
     for (const auto& constant : module->enums) {
-      Claim(module->full_name + "." + constant->name, "enum", constant->location, diagnostics);
+      // Constants may differ from other names by case only: nothing makes ids or files of them.
+      const std::string full_name = module->full_name + "." + constant->name;
+      const auto owner = owners_.find(ToLower(full_name));
+      if (owner == owners_.end() || owner->second.full_name == full_name) {
+        Claim(full_name, "enum", constant->location, diagnostics);
+      }
     }
   }
 }
@@ -136,6 +141,10 @@ Module* Symbols::FindModule(std::string_view scope, const std::string& name,
 
 Bean* Symbols::FindBeanQuietly(std::string_view scope, const std::string& name) const {
   return Find(beans_, scope, name).found;
+}
+
+Module* Symbols::FindModuleQuietly(std::string_view scope, const std::string& name) const {
+  return Find(modules_, scope, name).found;
 }
 
 }  // namespace zeze::gen

@@ -36,6 +36,7 @@ class Symbols {
                      Diagnostics& diagnostics) const;
   // Null, without a message, if there is none.
   Bean* FindBeanQuietly(std::string_view scope, const std::string& name) const;
+  Module* FindModuleQuietly(std::string_view scope, const std::string& name) const;
 
  private:
   template <typename T>
