@@ -83,7 +83,7 @@ struct VersionedData {
   bool operator==(const VersionedData&) const = default;
 };
 
-// A table: rows of key and value bytes, both may be empty, ordered by the unsigned bytes of the key.
+// A table: rows of key and value bytes, both may be empty, ordered by the key's unsigned bytes.
 // Thread-safe. Owned by its Storage; valid until that is closed or the table is dropped or renamed.
 class StorageTable {
  public:
@@ -99,7 +99,8 @@ class StorageTable {
   // Errors: kUnavailable (the engine cannot answer now), kCorrupt.
   virtual Result<bool> Find(std::string_view key, FunctionRef<void(std::string_view)> found) = 0;
 
-  // The same with one copy, into a string whose capacity is used again. Unchanged if there is no row.
+  // The same with one copy, into a string whose capacity is used again; unchanged if there is no
+  // row.
   Result<bool> Find(std::string_view key, std::string& value) {
     return Find(key, [&value](std::string_view bytes) { value.assign(bytes); });
   }
@@ -151,8 +152,8 @@ class Storage {
   // applied one after the other in some order.
   //
   // The effects appear at one moment: after any read saw one of them, every later read sees all.
-  // sync = true: after success they survive the loss of power. sync = false: they survive the end of
-  // this process, and the loss of power up to some earlier flush (never with a gap).
+  // sync = true: after success they survive the loss of power. sync = false: they survive the end
+  // of this process, and the loss of power up to some earlier flush (never with a gap).
   //
   // Errors, and what the caller may do:
   //   kInvalidArgument  above limits(). Nothing was written; repeating is useless.

@@ -1,6 +1,6 @@
 // A process for tests to kill, and to find in their way.
 //
-//   batch_writer hold DIRECTORY          Opens the storage, says "ready", waits until its input ends.
+//   batch_writer hold DIRECTORY          Opens the storage, says "ready", waits till input ends.
 //   batch_writer write DIRECTORY BYTES   Flushes numbered batches, see test_batches.h, without end;
 //                                        says the number of each when it is acknowledged. If one is
 //                                        refused, says "refused" and ends without closing anything.

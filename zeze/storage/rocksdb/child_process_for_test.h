@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 
 namespace zeze {
 
@@ -55,9 +56,9 @@ class ChildProcess {
   // output, or the time is over.
   template <typename Done>
   void Listen(std::chrono::microseconds time, Done done) {
-    const auto end = std::chrono::steady_clock::now() + time;
+    const auto end = SystemClock().Now() + time;
     while (!done(said_)) {
-      const auto left = end - std::chrono::steady_clock::now();
+      const auto left = end - SystemClock().Now();
       if (left <= std::chrono::nanoseconds(0)) return;
       const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
       const timespec timeout = {.tv_sec = nanoseconds / 1'000'000'000,

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 
@@ -63,7 +63,7 @@ class RocksDbLog final : public rocksdb::Logger {
  private:
   void Write(std::string_view line) {
     const std::string dated =
-        fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::gmtime(std::time(nullptr)), line);
+        fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::gmtime(SystemClock().SystemNow()), line);
     MutexLock lock(mutex_);
     if (bytes_ > kFileBytesMax) {
       if (file_ >= 0) ::close(file_);

@@ -386,8 +386,8 @@ Result<void> RocksDbStorage::DropFamily(std::string_view name) {
   return {};
 }
 
-// RocksDB cannot rename a column family, so the rows are copied. A marker is synced first: from then
-// on, opening the database finishes the work, so nobody ever sees a part of the new table.
+// RocksDB cannot rename a column family, so the rows are copied. A marker is synced first: from
+// then on, opening the database finishes the work, so nobody ever sees a part of the new table.
 Result<void> RocksDbStorage::RenameTable(std::string_view from, std::string_view to) {
   if (Result<void> valid = CheckStorageTableName(to); !valid.ok()) return valid;
   if (to == rocksdb::kDefaultColumnFamilyName) return StorageRenameConflict(from, to);

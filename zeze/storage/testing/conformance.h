@@ -247,7 +247,7 @@ TEST_P(StorageConformanceTest, RefusesImpossibleTableNames) {
 // ---- Order and walks
 
 TEST_P(StorageConformanceTest, OrdersKeysByUnsignedBytes) {
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   StorageTable* table = Table("t");
   const std::vector<std::string> ordered = {"\x00"s, "\x00\x00"s, "\x00\xff"s, "\x01"s,
                                             "\x7f"s, "\x7f\x00"s, "\x80"s,     "\xfe"s,
@@ -477,7 +477,7 @@ TEST_P(StorageConformanceTest, SavesVersionedDataOnlyOverTheVersionThatWasRead) 
 }
 
 TEST_P(StorageConformanceTest, KeepsVersionedDataUnderTheEmptyIdAndAcrossRestarts) {
-  using namespace std::string_literals;
+  using std::string_literals::operator""s;
   ASSERT_EQ(storage_->SaveVersioned("", "\x00\xff"s, 0).value(), 1);
   ASSERT_EQ(storage_->SaveVersioned("empty", "", 0).value(), 1);
 
