@@ -85,16 +85,19 @@ TEST(ManualClock, AdvanceWakesSleepers) {
 
 TEST(Mutex, TryLockFailsWhileAnotherHoldsIt) {
   Mutex mutex;
-  ASSERT_TRUE(mutex.TryLock());
-
-  bool taken = true;
-  std::thread other([&] {
-    taken = mutex.TryLock();
-    if (taken) mutex.Unlock();
-  });
-  other.join();
+  bool taken = false;
+  {
+    MutexLock lock(mutex);
+    std::thread other([&] {
+      if (!mutex.TryLock()) return;
+      taken = true;
+      mutex.Unlock();
+    });
+    other.join();
+  }
 
   EXPECT_FALSE(taken);
+  if (!mutex.TryLock()) GTEST_FAIL() << "nobody holds it";
   mutex.Unlock();
 }
 

@@ -194,14 +194,17 @@ std::size_t TaskOneByOneByKey::CancelHash(std::uint64_t hash) {
   MutexLock lock(lane.mutex);
   cancel_batch(lane.stands_at);
   const auto begin = lane.entries.begin() + static_cast<std::ptrdiff_t>(lane.first);
-  for (auto entry = begin; entry != lane.entries.end(); ++entry) cancel_batch(entry->batch);
-  const auto kept = std::stable_partition(begin, lane.entries.end(), [hash](const Entry& entry) {
-    return entry.batch != nullptr || entry.hash != hash;
-  });
-  for (auto entry = kept; entry != lane.entries.end(); ++entry) {
-    canceled.push_back(std::move(entry->task));
+  for (auto entry = begin; entry != lane.entries.end(); ++entry) {
+    if (entry->batch != nullptr) {
+      cancel_batch(entry->batch);
+    } else if (entry->hash == hash) {
+      canceled.push_back(std::move(entry->task));
+    }
   }
-  lane.entries.erase(kept, lane.entries.end());
+  const auto gone = [hash](const Entry& entry) {
+    return entry.batch == nullptr && entry.hash == hash;
+  };
+  lane.entries.erase(std::remove_if(begin, lane.entries.end(), gone), lane.entries.end());
   return canceled.size();
 }
 
