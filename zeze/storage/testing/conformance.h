@@ -178,7 +178,7 @@ TEST_P(StorageConformanceTest, KeepsTablesApart) {
 
 TEST_P(StorageConformanceTest, KeepsLargeValues) {
   StorageTable* table = Table("t");
-  std::string large(std::size_t{20} << 20, '\0');
+  std::string large(std::size_t{8} << 20, '\0');
   std::mt19937_64 random(1);
   for (char& c : large) c = static_cast<char>(random());
 
