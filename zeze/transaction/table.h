@@ -150,7 +150,8 @@ class Table final : public TableBase {
 
   // Inserts or replaces.
   void Put(Transaction& tx, const K& key, V value) {
-    tx.SetWorking(Open(tx, key, true), internal::NewValue<V>(tx.participant(), std::move(value)));
+    internal::Access& access = Open(tx, key, true);  // May throw: before anything is allocated.
+    tx.SetWorking(access, internal::NewValue<V>(tx.participant(), std::move(value)));
   }
 
   // False, and nothing happens, if the record exists.
