@@ -70,7 +70,7 @@ class CutChecker {
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
     std::size_t found = 0;
     for (std::uint32_t i = 0; i < state_; ++i) {
-      durable_.push_back(std::ranges::binary_search(sorted, analysis_.Id(i)) ? 1 : 0);
+      durable_.push_back(std::binary_search(sorted.begin(), sorted.end(), analysis_.Id(i)) ? 1 : 0);
       found += durable_.back();
     }
     ZEZE_CHECK(found == sorted.size());

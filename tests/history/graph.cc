@@ -130,8 +130,11 @@ void Graph::ForEachEdgeOfUnplaced(std::uint32_t key, const Emit& emit) const {
     if (!append.misplaced && analysis_.HasGaps(key)) continue;
     handled = append.transaction;
     const std::size_t length = append.misplaced ? length_of(append.read) : order.size();
-    for (const std::uint32_t read : std::ranges::equal_range(reads, length, {}, length_of)) {
-      const auto& seen = analysis_.reads()[read];
+    auto read = std::lower_bound(
+        reads.begin(), reads.end(), length,
+        [&](std::uint32_t left, std::size_t right) { return length_of(left) < right; });
+    for (; read != reads.end() && length_of(*read) == length; ++read) {
+      const auto& seen = analysis_.reads()[*read];
       if (seen.broken || pairs_left == 0) continue;
       --pairs_left;
       emit(seen.transaction, append.transaction, DependencyKind::kReadWrite, seen.operation);

@@ -129,7 +129,8 @@ void History::MarkLost(std::span<const TransactionId> ids) {
   std::vector<TransactionId> sorted(ids.begin(), ids.end());
   std::ranges::sort(sorted);
   for (Transaction& transaction : transactions_) {
-    if (std::ranges::binary_search(sorted, transaction.id)) transaction.outcome = Outcome::kLost;
+    if (std::binary_search(sorted.begin(), sorted.end(), transaction.id))
+      transaction.outcome = Outcome::kLost;
   }
 }
 
@@ -143,6 +144,7 @@ void History::Concatenate(const History& later) {
     thread_count = std::max(thread_count, transaction.thread + 1);
   }
   std::vector<std::uint32_t> names;
+  names.reserve(later.names_.size());
   for (const auto& name : later.names_) names.push_back(Intern(name));
   const std::size_t first_operation = operations_.size();
   const std::size_t first_element = elements_.size();

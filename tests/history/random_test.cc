@@ -6,11 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
