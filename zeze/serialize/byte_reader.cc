@@ -13,6 +13,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/serialize/type_code.h"
+#include "zeze/serialize/vector.h"
 
 namespace zeze {
 namespace {
@@ -72,7 +73,7 @@ std::string_view ByteReader::Since(std::size_t begin) const {
 
 // The next 8 bytes, which must be there.
 std::uint64_t ByteReader::PeekBigEndian() const {
-  std::uint64_t value;
+  std::uint64_t value = 0;
   std::memcpy(&value, cursor_, sizeof(value));
   return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
 }
@@ -267,13 +268,14 @@ void ByteReader::Skip(TypeCode type) {
       return;
     case TypeCode::kList: {
       BeanScope scope(*this);
-      TypeCode element;
+      TypeCode element = TypeCode::kInteger;
       for (std::size_t n = ReadListHeader(element); n > 0 && ok(); --n) Skip(element);
       return;
     }
     case TypeCode::kMap: {
       BeanScope scope(*this);
-      TypeCode key, value;
+      TypeCode key = TypeCode::kInteger;
+      TypeCode value = TypeCode::kInteger;
       for (std::size_t n = ReadMapHeader(key, value); n > 0 && ok(); --n) {
         Skip(key);
         Skip(value);

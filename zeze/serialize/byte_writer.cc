@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "zeze/base/check.h"
 #include "zeze/serialize/type_code.h"
 
 namespace zeze {

@@ -30,7 +30,7 @@ void Id128::Decode(ByteReader& in) {
       in.FailType("Id128", tag.type);
       continue;
     }
-    TypeCode element;
+    TypeCode element = TypeCode::kInteger;
     const std::size_t count = in.ReadListHeader(element);
     if (count != 2) in.Fail("an Id128 is a list of two integers");
     high = static_cast<std::uint64_t>(in.ReadIntegerAs<std::int64_t>(element));

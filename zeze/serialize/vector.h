@@ -116,7 +116,8 @@ constexpr typename V::Component& ComponentOf(V& vector, std::size_t index) {
 
 template <VectorValue V>
 constexpr typename V::Component ComponentOf(const V& vector, std::size_t index) {
-  return ComponentOf(const_cast<V&>(vector), index);
+  V copy = vector;
+  return ComponentOf(copy, index);
 }
 
 template <VectorValue V>
