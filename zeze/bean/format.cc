@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 
 #include "zeze/serialize/binary.h"

@@ -71,7 +71,7 @@ class List {
   // The index must be below size().
   const T& operator[](std::size_t index) const {
     ZEZE_CHECK(index < size());
-    return Slot::Read(internal::SequenceAt(root_, index, kBytes()));
+    return Slot::Read(internal::SequenceAt(root_, index, SlotBytes()));
   }
   const T& Get(std::size_t index) const { return (*this)[index]; }
   const T& front() const { return (*this)[0]; }
@@ -80,7 +80,7 @@ class List {
   // Null when there is no such index.
   const T* Find(std::size_t index) const { return index < size() ? &(*this)[index] : nullptr; }
 
-  const_iterator begin() const { return {root_, {root_, 0, size(), kBytes()}}; }
+  const_iterator begin() const { return {root_, {root_, 0, size(), SlotBytes()}}; }
   const_iterator end() const { return {}; }
 
   bool Contains(const T& value) const { return std::find(begin(), end(), value) != end(); }
@@ -129,8 +129,8 @@ class List {
     if (root_ == other.root_) return limit;
     std::size_t i = 0;
     while (i < limit) {
-      const internal::SequenceRun x = internal::SequenceRunAt(root_, i, kBytes());
-      const internal::SequenceRun y = internal::SequenceRunAt(other.root_, i, kBytes());
+      const internal::SequenceRun x = internal::SequenceRunAt(root_, i, SlotBytes());
+      const internal::SequenceRun y = internal::SequenceRunAt(other.root_, i, SlotBytes());
       const std::size_t count = std::min(x.count, y.count);
       const std::size_t equal = x.slots == y.slots ? count : EqualRun(x.slots, y.slots, count);
       i += equal;
@@ -151,8 +151,8 @@ class List {
         done = std::min<std::size_t>(limit, done + x.count);
         continue;
       }
-      const T& a = Slot::Read(x.slots + (x.count - 1) * kBytes());
-      const T& b = Slot::Read(y.slots + (y.count - 1) * kBytes());
+      const T& a = Slot::Read(x.slots + (x.count - 1) * SlotBytes());
+      const T& b = Slot::Read(y.slots + (y.count - 1) * SlotBytes());
       if (&a != &b && !SameKey(a, b)) break;
       ++done;
     }
@@ -166,13 +166,13 @@ class List {
  private:
   friend struct ContainerAccess;
 
-  static constexpr std::size_t kBytes() { return sizeof(typename Slot::Stored); }
+  static constexpr std::size_t SlotBytes() { return sizeof(typename Slot::Stored); }
 
   // How many of the slots are equal before the first that differ.
   static std::size_t EqualRun(const std::byte* a, const std::byte* b, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      const T& x = Slot::Read(a + i * kBytes());
-      const T& y = Slot::Read(b + i * kBytes());
+      const T& x = Slot::Read(a + i * SlotBytes());
+      const T& y = Slot::Read(b + i * SlotBytes());
       if (&x != &y && !SameKey(x, y)) return i;
     }
     return count;

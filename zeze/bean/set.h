@@ -19,7 +19,7 @@ namespace zeze {
 template <typename T>
 class Set {
   struct KeyOf {
-    static const T& Get(const T& value) { return value; }
+    static const T& Get(const T& value) { return value; }  // NOLINT: elements outlive the call.
   };
 
  public:

@@ -9,8 +9,8 @@
 //   ranking.RankOf(1200);                                  // 1: one key is smaller.
 //
 // One pointer, null when empty. Keys are ordered by KeyLess (hash.h). Iteration is ascending and
-// goes over the contents at its start, whatever happens to the map meanwhile. Every look-up and edit
-// costs O(log n), also by rank. Otherwise as map.h.
+// goes over the contents at its start, whatever happens to the map meanwhile. Every look-up and
+// edit costs O(log n), also by rank. Otherwise as map.h.
 
 #pragma once
 
@@ -104,13 +104,13 @@ class SortedMap {
 
   // How many keys are smaller than this one, which need not be there itself.
   std::size_t RankOf(KeyView<K> key) const {
-    return internal::SequenceLowerBound(root_, kBytes(), &key, &LessThan);
+    return internal::SequenceLowerBound(root_, SlotBytes(), &key, &LessThan);
   }
 
   // The entry that has this many smaller keys; null when there is none.
   const value_type* AtRank(std::size_t rank) const {
     if (rank >= size()) return nullptr;
-    return &Slot::Read(internal::SequenceAt(root_, rank, kBytes()));
+    return &Slot::Read(internal::SequenceAt(root_, rank, SlotBytes()));
   }
 
   // The entries with from <= key < to; with from <= key; with key < to.
@@ -181,12 +181,12 @@ class SortedMap {
   friend bool operator==(const SortedMap& a, const SortedMap& b) {
     if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size() && a.root_ != b.root_;) {
-      const internal::SequenceRun x = internal::SequenceRunAt(a.root_, i, kBytes());
-      const internal::SequenceRun y = internal::SequenceRunAt(b.root_, i, kBytes());
+      const internal::SequenceRun x = internal::SequenceRunAt(a.root_, i, SlotBytes());
+      const internal::SequenceRun y = internal::SequenceRunAt(b.root_, i, SlotBytes());
       const std::size_t count = std::min(x.count, y.count);
       for (std::size_t j = 0; x.slots != y.slots && j < count; ++j) {
-        const value_type& left = Slot::Read(x.slots + j * kBytes());
-        const value_type& right = Slot::Read(y.slots + j * kBytes());
+        const value_type& left = Slot::Read(x.slots + j * SlotBytes());
+        const value_type& right = Slot::Read(y.slots + j * SlotBytes());
         if (&left != &right && !(left == right)) return false;
       }
       i += count;
@@ -203,16 +203,16 @@ class SortedMap {
     std::size_t i = 0;
     std::size_t j = 0;
     while (i < older.size() && j < size()) {
-      const internal::SequenceRun x = internal::SequenceRunAt(older.root_, i, kBytes());
-      const internal::SequenceRun y = internal::SequenceRunAt(root_, j, kBytes());
+      const internal::SequenceRun x = internal::SequenceRunAt(older.root_, i, SlotBytes());
+      const internal::SequenceRun y = internal::SequenceRunAt(root_, j, SlotBytes());
       if (x.slots == y.slots) {
         // A leaf that both share, from the same element on.
         i += x.count;
         j += y.count;
         continue;
       }
-      const std::byte* x_end = x.slots + x.count * kBytes();
-      const std::byte* y_end = y.slots + y.count * kBytes();
+      const std::byte* x_end = x.slots + x.count * SlotBytes();
+      const std::byte* y_end = y.slots + y.count * SlotBytes();
       for (const std::byte *a = x.slots, *b = y.slots; a != x_end && b != y_end;) {
         const value_type& left = Slot::Read(a);
         const value_type& right = Slot::Read(b);
@@ -222,8 +222,8 @@ class SortedMap {
           change(takes_left ? &left.value : nullptr, takes_right ? &right.value : nullptr,
                  takes_left ? left.key : right.key);
         }
-        if (takes_left) a += kBytes(), ++i;
-        if (takes_right) b += kBytes(), ++j;
+        if (takes_left) a += SlotBytes(), ++i;
+        if (takes_right) b += SlotBytes(), ++j;
       }
     }
     const V* const none = nullptr;
@@ -234,7 +234,7 @@ class SortedMap {
  private:
   friend struct ContainerAccess;
 
-  static constexpr std::size_t kBytes() { return sizeof(typename Slot::Stored); }
+  static constexpr std::size_t SlotBytes() { return sizeof(typename Slot::Stored); }
 
   static bool LessThan(const void* slot, const void* key) {
     return KeyLess(Slot::Read(slot).key,
@@ -258,7 +258,7 @@ class SortedMap {
   }
 
   const_iterator IterateRanks(std::size_t first, std::size_t last) const {
-    return {root_, {root_, first, last, kBytes()}};
+    return {root_, {root_, first, last, SlotBytes()}};
   }
 
   internal::SequenceNode* root_ = nullptr;

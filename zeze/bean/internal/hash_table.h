@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 #include "zeze/bean/hash.h"
@@ -38,7 +37,7 @@ class HashTable {
 
   std::size_t size() const { return root_ == nullptr ? 0 : root_->size; }
   bool empty() const { return root_ == nullptr; }
-  StableIterator<Entry, Traits> begin() const { return {root_, {root_, kBytes()}}; }
+  StableIterator<Entry, Traits> begin() const { return {root_, {root_, SlotBytes()}}; }
 
   const Entry* Find(KeyView<K> key) const {
     if (root_ == nullptr) return nullptr;
@@ -83,25 +82,23 @@ class HashTable {
 
   // See HashCompare. differ(const Entry* mine, const Entry* theirs) returns whether to go on.
   template <typename Differ>
-  bool Compare(const HashTable& newer, Differ&& differ) const {
-    using Function = std::remove_reference_t<Differ>;
+  bool Compare(const HashTable& newer, Differ differ) const {
     return HashCompare(
-        root_, newer.root_, Ops(), const_cast<void*>(static_cast<const void*>(&differ)),
-        [](void* context, const void* x, const void* y) {
-          return (*static_cast<Function*>(context))(x == nullptr ? nullptr : &EntrySlot::Read(x),
-                                                    y == nullptr ? nullptr : &EntrySlot::Read(y));
+        root_, newer.root_, Ops(), &differ, [](void* context, const void* x, const void* y) {
+          return (*static_cast<Differ*>(context))(x == nullptr ? nullptr : &EntrySlot::Read(x),
+                                                  y == nullptr ? nullptr : &EntrySlot::Read(y));
         });
   }
 
   bool IsValid() const { return HashIsValid(root_, Ops()); }
 
  private:
-  static constexpr std::size_t kBytes() { return sizeof(typename EntrySlot::Stored); }
+  static constexpr std::size_t SlotBytes() { return sizeof(typename EntrySlot::Stored); }
 
   static const K& KeyAt(const void* slot) { return KeyOf::Get(EntrySlot::Read(slot)); }
 
   const std::byte* FindSlot(std::uint64_t hash, KeyView<K> key) const {
-    return HashFind(root_, hash, kBytes(),
+    return HashFind(root_, hash, SlotBytes(),
                     [&key](const std::byte* slot) { return SameKey(KeyAt(slot), key); });
   }
 

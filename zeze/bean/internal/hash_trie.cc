@@ -1,6 +1,5 @@
 #include "zeze/bean/internal/hash_trie.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

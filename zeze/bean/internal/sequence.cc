@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <utility>
 
 #include "zeze/base/check.h"
 #include "zeze/bean/internal/slot.h"
