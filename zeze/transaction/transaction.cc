@@ -199,8 +199,8 @@ void Transaction::MarkRemoved(Access& access) {
 void Transaction::BadHandle(const char* what) {
   if (Record* changed = FirstInvalid(accesses_.size())) AbortConflict(changed);
   ZEZE_LOG_CRITICAL("procedure {}: {}", name_, what);
-  ZEZE_CHECK(!"a record handle was used after its record was removed or its transaction ended");
-  std::terminate();
+  internal::CheckFailed("a record handle is used only while its record and transaction live",
+                        __FILE__, __LINE__);
 }
 
 void Transaction::AbortConflict(Record* culprit) {
