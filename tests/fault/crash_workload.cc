@@ -1,8 +1,8 @@
 // The process that the crash test kills: zeze_crash_workload DIRECTORY MODE SEED PIPE [STEP TIMES]
 //
-// MODE is "whole" or "groups"; acknowledged purchases are written to the file descriptor PIPE, after
-// a first 0 that says that the workload has begun. With STEP it kills itself when a checkpoint
-// reaches that step for the TIMES-th time.
+// MODE is "whole" or "groups"; acknowledged purchases are written to the file descriptor PIPE,
+// after a first 0 that says that the workload has begun. With STEP it kills itself when a
+// checkpoint reaches that step for the TIMES-th time.
 
 #include <atomic>
 #include <chrono>

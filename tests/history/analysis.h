@@ -1,5 +1,5 @@
-// Analysis: the order of appends to each key, recovered from a history, and everything that is wrong
-// with single reads. The ground of Check (checker.cc) and CheckCut (cut.cc).
+// Analysis: the order of appends to each key, recovered from a history, and everything that is
+// wrong with single reads. The ground of Check (checker.cc) and CheckCut (cut.cc).
 
 #pragma once
 

@@ -61,8 +61,8 @@ class Explainer {
   }
 
  private:
-  // Two transactions often depend on each other in several ways. That both appended to the list that
-  // one of them had read says more than anything else.
+  // Two transactions often depend on each other in several ways. That both appended to the list
+  // that one of them had read says more than anything else.
   std::vector<Step> PreferLostUpdate(const std::vector<Step>& steps) const {
     if (steps.size() != 2) return steps;
     const auto key_of = [&](const Graph::Edge& edge) {

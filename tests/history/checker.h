@@ -11,12 +11,12 @@
 //        T13 `transfer` read the list of key 7 (length 3) without element 44, which T12 `transfer`
 //          appended
 //
-// How it works. Appends to a key are ordered by what was read: a list shows all appends before it, a
-// ListState shows which element stands at one position, and a transaction that read a list and then
-// appended must follow directly. From that order come the dependencies: who overwrote whom (ww),
-// who read whose element (wr), who read a list before somebody appended to it (rw). A serial order
-// exists exactly if they have no cycle. With Order::kRealTime the serial order must also put a
-// transaction after all that had ended before it began (strict serializability).
+// How it works. Appends to a key are ordered by what was read: a list shows all appends before it,
+// a ListState shows which element stands at one position, and a transaction that read a list and
+// then appended must follow directly. From that order come the dependencies: who overwrote whom
+// (ww), who read whose element (wr), who read a list before somebody appended to it (rw). A serial
+// order exists exactly if they have no cycle. With Order::kRealTime the serial order must also put
+// a transaction after all that had ended before it began (strict serializability).
 //
 // 1,000,000 transactions of four operations take a few seconds and less than 1 GB.
 

@@ -78,7 +78,8 @@ struct CutReport {
 // The state must be the effect of a set of transactions that is closed under reads-from and
 // overwrites: none of them in part, none without all whose elements it had read, and in every list
 // none without the elements before it. Each transaction acknowledged as durable must be in the set,
-// and what it had read must be there (also if it wrote nothing). Durable ids must be in the history.
+// and what it had read must be there (also if it wrote nothing). Durable ids must be in the
+// history.
 //
 // Of the options only anomalies_max and key_name are used.
 CutReport CheckCut(const History& history, const FinalState& state,

@@ -13,13 +13,14 @@
 
 namespace zeze::history::internal {
 
-// The transactions that take part are the nodes 0 .. node_count() - 1; the edges are ww, wr, rw and, if
-// asked for, the order in each thread.
+// The transactions that take part are the nodes 0 .. node_count() - 1; the edges are ww, wr, rw
+// and, if asked for, the order in each thread.
 //
 // Real-time order needs no edges. A cycle with two such edges a -> b and c -> d can always be cut
 // short: if a ended first it ended before d began, too, else c ended before b began; one of the two
-// closes a smaller cycle. So there is a cycle with real-time edges exactly if some transaction leads
-// by data to one that had ended before it began (cycle.h), and EndedBefore is all that is needed.
+// closes a smaller cycle. So there is a cycle with real-time edges exactly if some transaction
+// leads by data to one that had ended before it began (cycle.h), and EndedBefore is all that is
+// needed.
 class Graph {
  public:
   struct Edge {

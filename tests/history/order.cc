@@ -76,9 +76,9 @@ void Analysis::OrderKey(std::uint32_t key) {
   CheckHashes(key);
 }
 
-// The longest first, and from each back through what the writer of its last element had read: if the
-// lists of a key contradict each other, because an update was lost, then the longest branch is the
-// order and only reads of the others are at fault.
+// The longest first, and from each back through what the writer of its last element had read: if
+// the lists of a key contradict each other, because an update was lost, then the longest branch is
+// the order and only reads of the others are at fault.
 template <typename Chosen>
 void Analysis::PlaceReads(std::span<const std::uint32_t> reads, const Chosen& chosen) {
   for (std::size_t end = reads.size(); end > 0;) {

@@ -217,7 +217,8 @@ TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
       R"(<zeze ServerId="3" WorkerThreads="4" CheckpointPeriod="500">
            <DatabaseConf DatabaseType="RocksDB" DatabaseUrl="somewhere"/>
            <TableConf CacheCapacity="10" CacheFactor="2"/>
-           <TableConf Name="tAccount" CacheCapacity="7" CacheFactor="1" CheckpointWhenCommit="true"/>
+           <TableConf Name="tAccount" CacheCapacity="7" CacheFactor="1"
+                      CheckpointWhenCommit="true"/>
          </zeze>)",
       "zeze.xml", {}, diagnostics);
   ASSERT_TRUE(config.has_value()) << diagnostics.Format();

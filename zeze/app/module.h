@@ -1,5 +1,5 @@
-// Module: a part of an application with its tables and handlers. The generator writes a base for each
-// module of a schema; the application derives from it:
+// Module: a part of an application with its tables and handlers. The generator writes a base for
+// each module of a schema; the application derives from it:
 //
 //   class ModuleGame final : public demo::Game::ModuleGameBase {
 //    public:
@@ -7,8 +7,8 @@
 //                               BLoginResult& result) override;
 //   };
 //
-// The framework adds the tables before Start, calls Start in the project's start order when tables can
-// be used and Stop in the opposite order, and runs handlers in between.
+// The framework adds the tables before Start, calls Start in the project's start order when tables
+// can be used and Stop in the opposite order, and runs handlers in between.
 
 #pragma once
 

@@ -1,7 +1,8 @@
 // DecodeCall: joins a generated protocol with the virtual function that handles it.
 //
 //   constexpr zeze::ProtocolHandler kHandlers[] = {
-//       {&Login::kDescriptor, &zeze::DecodeCall<ModuleGameBase, Login, &ModuleGameBase::ProcessLogin>},
+//       {&Login::kDescriptor,
+//        &zeze::DecodeCall<ModuleGameBase, Login, &ModuleGameBase::ProcessLogin>},
 //   };
 //
 // A handler takes, in this order and only as far as the protocol has them: Transaction& (unless its

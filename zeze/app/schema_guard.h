@@ -1,6 +1,7 @@
 // CheckAndSaveSchema: keeps the schema beside the data, and refuses a program that does not fit it.
 //
-//   if (auto fits = CheckAndSaveSchema(storage, tables, {}); !fits.ok()) return fits;   // Do not start.
+//   auto fits = CheckAndSaveSchema(storage, tables, {});
+//   if (!fits.ok()) return fits;   // Do not start.
 
 #pragma once
 

@@ -159,7 +159,8 @@ Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
   Gather(cut);
   Step(CheckpointStep::kEncoded);
   if (Result<void> written = Write(); !written.ok()) return written.error();
-  // Inside until the end: a record that is clean may be evicted at once, and is looked at once more.
+  // Inside until the end: a record that is clean may be evicted at once, and is looked at once
+  // more.
   const internal::ContextLease context(engine_.contexts());
   context->participant.Enter();
   MarkClean(context->participant, cut);

@@ -296,7 +296,8 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
     }
     if (Word::Dead(word)) return {};
     if (Word::RightOf(word) < wanted && record.Dirty(word)) {
-      // Reduced and not yet saved: what the storage has is old, and the answer has not left (rule 18).
+      // Reduced and not yet saved: what the storage has is old, and the answer has not left (rule
+      // 18).
       backoff.Wait();
       continue;
     }
