@@ -1,5 +1,5 @@
-// Market: the game logic of the quickstart. Plain code on plain structs; every function that takes a
-// Transaction is part of somebody's procedure.
+// Market: the game logic of the quickstart. Plain code on plain structs; every function that takes
+// a Transaction is part of somebody's procedure.
 
 #pragma once
 

@@ -2,11 +2,11 @@
 //
 //   accounts   balances; with the receipts they always sum up to kTotal
 //   transfers  one row for each transfer: every balance is what its rows make of it
-//   causes     counters; effects[k] was written by a transaction that had read causes[k], so it can
-//              never be ahead of it. Every other effect learns of its cause only through `whispers`,
-//              which is never saved itself
-//   receipts   purchases; durable at commit when checkpoints go by groups. The workload reports each
-//              one to the test once it is acknowledged: it must never be lost
+//   causes     counters; effects[k] was written by a transaction that had read causes[k], so it
+//              can never be ahead of it. Every other effect learns of its cause only through
+//              `whispers`, which is never saved itself
+//   receipts   purchases; durable at commit when checkpoints go by groups. The workload reports
+//              each one to the test once it is acknowledged: it must never be lost
 
 #pragma once
 

@@ -24,6 +24,7 @@
 
 #include "tests/fault/crash_tables.h"
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/testing/temp_directory.h"
 #include "zeze/transaction/checkpoint.h"
@@ -188,7 +189,8 @@ TEST_P(CrashTest, AKillAtAnyMomentLeavesAConsistentCut) {
     SCOPED_TRACE("round " + std::to_string(round));
     Child child({Path(), GetParam(), std::to_string(seed + static_cast<std::uint64_t>(round))});
     ASSERT_TRUE(child.AwaitBegin());
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100'000));
+    // Not to wait for something: the moment of the kill is what varies.
+    SystemClock().SleepFor(std::chrono::microseconds(random() % 100'000));
     child.Kill();
     Remember(child.AwaitEnd());
     Verify();
