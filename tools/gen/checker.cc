@@ -127,6 +127,14 @@ void NameTable(const CheckContext& context, Table& table) {
   std::string full_name = table.full_name;
   if (!table.former_name.empty()) {
     const bool dotted = table.former_name.find('.') != std::string::npos;
+    if (!IsDottedName(table.former_name)) {
+      context.diagnostics.Error(
+          table.former_location,
+          fmt::format("formerName '{}' of table '{}' is not a name", table.former_name,
+                      table.full_name),
+          "write the table's old name, with its module's if that was another one");
+      return;
+    }
     full_name = dotted ? table.former_name : table.module->full_name + "." + table.former_name;
     if (full_name == table.full_name) {
       context.diagnostics.Warning(table.former_location,
@@ -139,7 +147,7 @@ void NameTable(const CheckContext& context, Table& table) {
   table.id = HashName32(full_name);
   if (!table.suffix.empty()) {
     const std::string prefix = table.suffix_style == "v2" ? "__" : "";
-    if (table.suffix.find('@') == std::string::npos) {
+    if (WhyNotAName("x" + table.suffix + "x").empty()) {
       table.storage_name += prefix + table.suffix;
       table.id = HashName32(table.storage_name);
     } else if (table.suffix == "@ServerId" || table.suffix == "@AppMainVersion") {
@@ -148,7 +156,7 @@ void NameTable(const CheckContext& context, Table& table) {
       context.diagnostics.Error(
           table.suffix_location,
           fmt::format("unknown suffix '{}' of table '{}'", table.suffix, table.full_name),
-          "write plain text, @ServerId or @AppMainVersion");
+          "write letters, digits and '_', or @ServerId, or @AppMainVersion");
     }
   }
   if (table.id_text.empty()) return;

@@ -1,5 +1,5 @@
-// CheckModel: resolves every name of a model and checks every rule of the language. Reports all that
-// is wrong; a model without errors can be emitted.
+// CheckModel: resolves every name of a model and checks every rule of the language. Reports all
+// that is wrong; a model without errors can be emitted.
 
 #pragma once
 
@@ -17,6 +17,7 @@ struct CheckContext {
   Diagnostics& diagnostics;
 };
 void CheckEnums(const CheckContext& context);
+void CheckVariable(const CheckContext& context, Bean& bean, Variable& variable);
 void CheckBeans(const CheckContext& context);
 void CheckTables(const CheckContext& context);
 void CheckProtocols(const CheckContext& context);

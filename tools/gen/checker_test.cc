@@ -335,6 +335,10 @@ TEST_F(CheckerTest, ChecksTables) {
               HasSubstr("memory of table 't' is 'maybe'\n  hint: write true or false"));
   EXPECT_THAT(table("name='t' key='int' value='BV' suffix='@Other'"),
               HasSubstr("unknown suffix '@Other'"));
+  EXPECT_THAT(table("name='t' key='int' value='BV' suffix='a b'"),
+              HasSubstr("unknown suffix 'a b'"));
+  EXPECT_THAT(table("name='t' key='int' value='BV' formerName='a b'"),
+              HasSubstr("formerName 'a b' of table 'demo.M.t' is not a name"));
   EXPECT_THAT(table("name='t' key='int' value='BV' id='x'"), HasSubstr("id 'x' of table"));
   EXPECT_THAT(table("name='t' key='int' value='BV' version='-1'"),
               HasSubstr("version of table 't'"));
@@ -540,6 +544,8 @@ TEST_F(CheckerTest, ReadsIncludedFiles) {
 }
 
 TEST_F(CheckerTest, ReadsExternalBeans) {
+  EXPECT_THAT(InModule("<external bean='my::BHand' header='my/hand.h'/>"),
+              HasSubstr("s.xml:2:11: error: 'my::BHand' is not a full name"));
   EXPECT_EQ(InModule("<external bean='my.BHand' header='my/hand.h'/>"
                      "<externalkey beankey='my.BHandKey' header='my/hand.h'/>"
                      "<bean name='BA'><variable id='1' name='h' type='my.BHand'/>"

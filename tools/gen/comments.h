@@ -8,9 +8,9 @@
 
 namespace zeze::gen {
 
-// Of beans, modules, protocols, tables and the like: attribute `comment`; else the first line of text
-// inside, before any element; else, for an element without children, the rest of its line; else the
-// XML comment or the last line of text before it.
+// Of beans, modules, protocols, tables and the like: attribute `comment`; else the first line of
+// text inside, before any element; else, for an element without children, the rest of its line;
+// else the XML comment or the last line of text before it.
 std::string CommentOf(const xml::Element& element);
 
 // Of variables and enums: attribute `comment` (or `description`); else the text that follows the

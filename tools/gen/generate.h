@@ -31,7 +31,8 @@ struct GenerateOptions {
   bool verbose = false;  // Every file written.
 };
 
-// Prints to the streams; returns the exit code: 0 fine, 1 the schema is wrong, 2 the environment is.
+// Prints to the streams; returns the exit code: 0 fine, 1 the schema is wrong, 2 the environment
+// is.
 int Generate(const GenerateOptions& options, std::ostream& out, std::ostream& err);
 
 // Writes the files of a new project into `directory`, which must be empty or not exist.

@@ -1,9 +1,9 @@
 // LockFile: the identities that a schema has given out, kept beside it and checked in with it.
 //
-// Beans, tables and protocols are known on the wire and in databases by numbers made of their names;
-// variables by their ids. The lock file remembers all of them, so that a rename that would lose data,
-// a variable whose stored type changed, and the second use of a deleted id are errors when code is
-// generated, not surprises when a server starts.
+// Beans, tables and protocols are known on the wire and in databases by numbers made of their
+// names; variables by their ids. The lock file remembers all of them, so that a rename that would
+// lose data, a variable whose stored type changed, and the second use of a deleted id are errors
+// when code is generated, not surprises when a server starts.
 //
 // Plain text, one thing per line, sorted:
 //

@@ -22,7 +22,8 @@ constexpr const char* kSchema = R"(<solution name="demo" ModuleIdAllowRanges="1-
     <variable id="2" name="class" type="list[BB]" comment="c"/>
     <variable id="3" name="m" type="map" key="BKey" value="dynamic:BTop"/>
     <variable id="4" name="g" type="gtable[int,string,BTop]"/>
-    <variable id="5" name="d" type="dynamic"><value bean="BB:1"/><value bean="demo.BTop:2"/></variable>
+    <variable id="5" name="d" type="dynamic">
+      <value bean="BB:1"/><value bean="demo.BTop:2"/></variable>
   </bean>
   <bean name="BB" base="BTop"><variable id="15" name="p" type="vector2" default="1,2"/></bean>
   <beankey name="BKey"><variable id="1" name="k" type="int"/></beankey>
@@ -73,7 +74,7 @@ TEST_F(MutationTest, SurvivesChangedBytesAndSwappedPieces) {
   std::mt19937 random(seed);
   const std::string original = kSchema;
   int accepted = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 200; ++round) {
     std::string text = original;
     const auto pick = [&](std::size_t size) { return random() % size; };
     for (std::size_t change = pick(4) + 1; change > 0; --change) {

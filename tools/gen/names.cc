@@ -85,6 +85,15 @@ std::string WhyNotAName(std::string_view name) {
   return {};
 }
 
+bool IsDottedName(std::string_view text) {
+  for (;;) {
+    const std::size_t dot = text.find('.');
+    if (!WhyNotAName(text.substr(0, dot)).empty()) return false;
+    if (dot == std::string_view::npos) return true;
+    text.remove_prefix(dot + 1);
+  }
+}
+
 bool IsReservedWord(std::string_view name) {
   if (name == "friend") return false;  // Too good a name for a game to give up.
   return CxxWords().contains(name) || OtherWords().contains(name);

@@ -11,6 +11,9 @@ namespace zeze::gen {
 // either end. Letters beyond ASCII pass, as they do in C++.
 std::string WhyNotAName(std::string_view name);
 
+// One name or several with dots between them.
+bool IsDottedName(std::string_view text);
+
 // A word that one of the languages that schemas are made for reserves. Such a word may name a
 // variable, nothing else.
 bool IsReservedWord(std::string_view name);

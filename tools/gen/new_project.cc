@@ -95,8 +95,8 @@ std::int64_t ModuleGreeting::ProcessGreet(zeze::Transaction& tx, const BGreet& a
 )";
 
 constexpr std::string_view kMain =
-    R"(// Counts the visits of whoever is named on the command line. The count is in the database: run it
-// again, or kill it in between.
+    R"(// Counts the visits of whoever is named on the command line. The count is in the database:
+// run it again, or kill it in between.
 
 #include <iostream>
 #include <string>
@@ -172,9 +172,9 @@ constexpr std::string_view kReadme = R"(# @NAME@
 | `zeze.xml` | where data is stored, how many threads run |
 
 To add something: write it into `solution.xml` and build. New rpcs are virtual functions of
-`ModuleGreetingBase` (see `build/zeze_gen/@NAME@/@NAME@/Greeting.module.h`); override them. Variables may
-be added and removed at any time; an id that was used once is not used again. `zeze gen
-solution.xml --lock` keeps a list of them for you.
+`ModuleGreetingBase` (see `build/zeze_gen/@NAME@/@NAME@/Greeting.module.h`); override them.
+Variables may be added and removed at any time; an id that was used once is not used again.
+`zeze gen solution.xml --lock` keeps a list of them for you.
 )";
 
 constexpr std::string_view kIgnore = "/build/\n/db/\n";

@@ -1,8 +1,8 @@
 // Plan: what a run generates, and into which files.
 //
 // One unit for each namespace (module or solution) with beans or protocols in use: a header and a
-// .cc. Namespaces whose structs embed each other both ways share a unit, as C++ needs a struct before
-// it is embedded; recursion through containers and dynamic needs only a declaration.
+// .cc. Namespaces whose structs embed each other both ways share a unit, as C++ needs a struct
+// before it is embedded; recursion through containers and dynamic needs only a declaration.
 
 #pragma once
 

@@ -260,6 +260,11 @@ std::unique_ptr<Bean> Reader::ReadExternal(const Element& element, Solution& sol
   bean->is_external = true;
   bean->is_key = element.name() == "externalkey";
   bean->full_name = attributes.RequiredText(bean->is_key ? "beankey" : "bean");
+  if (!bean->full_name.empty() && !IsDottedName(bean->full_name)) {
+    diagnostics_.Error(attributes.At(bean->is_key ? "beankey" : "bean"),
+                       fmt::format("'{}' is not a full name", bean->full_name),
+                       "write it with dots, as beans of other modules are written: my.game.BThing");
+  }
   const std::size_t dot = bean->full_name.rfind('.');
   bean->name = dot == std::string::npos ? bean->full_name : bean->full_name.substr(dot + 1);
   bean->location = element.location();

@@ -1,5 +1,5 @@
-// What the generator can tell about a schema besides C++: the wiring of projects, and the XSD of the
-// language for editors.
+// What the generator can tell about a schema besides C++: the wiring of projects, and the XSD of
+// the language for editors.
 
 #pragma once
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -87,10 +88,18 @@ std::string Diagnostics::Format(Severity least) const {
 }
 
 void Diagnostics::SortByLocation() {
-  std::stable_sort(all_.begin(), all_.end(), [](const Diagnostic& left, const Diagnostic& right) {
-    return std::tie(left.location.file, left.location.line, left.location.column) <
-           std::tie(right.location.file, right.location.line, right.location.column);
+  // Not std::stable_sort: clang rejects the deprecated buffer inside GCC 12's.
+  std::vector<std::size_t> order(all_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [this](std::size_t left, std::size_t right) {
+    const Location& a = all_[left].location;
+    const Location& b = all_[right].location;
+    return std::tie(a.file, a.line, a.column, left) < std::tie(b.file, b.line, b.column, right);
   });
+  std::vector<Diagnostic> sorted;
+  sorted.reserve(all_.size());
+  for (std::size_t index : order) sorted.push_back(std::move(all_[index]));
+  all_ = std::move(sorted);
 }
 
 std::size_t EditDistance(std::string_view left, std::string_view right, std::size_t limit) {

@@ -62,8 +62,8 @@ class Diagnostics {
   // In the order of recording.
   const std::vector<Diagnostic>& all() const { return all_; }
 
-  // All of severity `least` and above, one after the other, then a line that counts them (nothing at
-  // all if there is nothing to show).
+  // All of severity `least` and above, one after the other, then a line that counts them (nothing
+  // at all if there is nothing to show).
   std::string Format(Severity least = Severity::kNote) const;
 
   // Sorts by file, line and column, keeping the order of equal places.
@@ -79,8 +79,8 @@ class Diagnostics {
   std::size_t warning_count_ = 0;
 };
 
-// Number of single-character insertions, deletions, replacements and swaps of neighbours between two
-// words, ignoring case; `limit` + 1 as soon as it is known to exceed the limit.
+// Number of single-character insertions, deletions, replacements and swaps of neighbours between
+// two words, ignoring case; `limit` + 1 as soon as it is known to exceed the limit.
 std::size_t EditDistance(std::string_view left, std::string_view right, std::size_t limit = 8);
 
 // The candidate most like `word`, or "" if none is near enough to be meant.

@@ -345,8 +345,8 @@ class DocumentBuilder {
     }
   }
 
-  // An element named include in the XInclude namespace. A prefix nobody declared counts if it is the
-  // customary one: files that rely on a reader without namespaces exist.
+  // An element named include in the XInclude namespace. A prefix nobody declared counts if it is
+  // the customary one: files that rely on a reader without namespaces exist.
   static bool IsInclude(const pugi::xml_node& node) {
     const std::string_view name = node.name();
     const std::size_t colon = name.find(':');

@@ -1,11 +1,12 @@
-// KnownNames: which attributes and child elements a kind of element may have, so that a typing error
-// is told instead of being ignored.
+// KnownNames: which attributes and child elements a kind of element may have, so that a typing
+// error is told instead of being ignored.
 //
 //   static const KnownNames names = KnownNames()
 //       .Add({.kind = "TableConf", .attributes = {"Name", "CacheCapacity"}})
 //       .AddDead("zeze", "CheckpointModeTableFlushConcurrent", "no version has ever read it");
-//   names.Check(element, diagnostics);   // warning: unknown attribute 'CacheCapacty' of <TableConf>
-//                                        //   hint: did you mean 'CacheCapacity'?
+//   names.Check(element, diagnostics);
+//   // warning: unknown attribute 'CacheCapacty' of <TableConf>
+//   //   hint: did you mean 'CacheCapacity'?
 
 #pragma once
 

@@ -24,8 +24,8 @@ class SourceText {
   // Offset of the first byte that is not UTF-8 or a control character that XML forbids; npos if the
   // text is clean.
   std::size_t FindForbiddenByte() const;
-  // Offset of the first '&' in [begin, end) that does not start one of XML's own references; npos if
-  // there is none. `end` is a character: the range stops before it, or at the end of the text.
+  // Offset of the first '&' in [begin, end) that does not start one of XML's own references; npos
+  // if there is none. `end` is a character: the range stops before it, or at the end of the text.
   std::size_t FindUnknownReference(std::size_t begin, char end) const;
   // The start tag that is still open at `offset`, as the offset of its '<'; npos if none is.
   std::size_t FindOpenElement(std::size_t offset) const;
