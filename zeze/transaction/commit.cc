@@ -238,6 +238,7 @@ void Transaction::Install(Access& access, std::uint64_t epoch) {
   }
 
   record.value.store(next, std::memory_order_seq_cst);
+  if (access.hint != nullptr) access.hint->store(next, std::memory_order_relaxed);
   if (dirty && record.write_epoch < epoch) {
     // The flush of the last cut may still need the old value (rule 28). An older one kept aside is
     // of a cut whose flush has ended: the epoch advances only between flushes.

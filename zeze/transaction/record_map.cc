@@ -33,10 +33,11 @@ void RecordMap::Clear() {
 }
 
 RecordMap::Slots* RecordMap::NewSlots(std::size_t count, std::uint64_t birth_era) {
-  const std::size_t bytes = sizeof(Slots) + (count - 1) * sizeof(std::atomic<std::uint64_t>);
-  auto* slots = new (::operator new(bytes)) Slots{birth_era, count - 1, bytes, {}};
-  for (std::size_t i = 1; i < count; ++i) {
-    new (&slots->at[i]) std::atomic<std::uint64_t>(0);
+  const std::size_t bytes = sizeof(Slots) + count * (sizeof(std::uint64_t) + sizeof(void*));
+  auto* slots = new (::operator new(bytes)) Slots{birth_era, count - 1, bytes};
+  for (std::size_t i = 0; i < count; ++i) {
+    new (&slots->entries()[i]) std::atomic<std::uint64_t>(0);
+    new (&slots->hints()[i]) ValueHint(nullptr);
   }
   return slots;
 }
@@ -55,13 +56,13 @@ void RecordMap::AddLocked(Participant& by, Shard& shard, std::uint64_t hash, Rec
   }
   std::size_t i = hash & slots->mask;
   while (true) {
-    const std::uint64_t slot = slots->at[i].load(std::memory_order_relaxed);
+    const std::uint64_t slot = slots->entries()[i].load(std::memory_order_relaxed);
     if (slot == 0) ++shard.used;
     if (slot == 0 || slot == kTombstone) break;
     i = (i + 1) & slots->mask;
   }
   ++shard.live;
-  slots->at[i].store(TagOf(hash) | address, std::memory_order_release);
+  slots->entries()[i].store(TagOf(hash) | address, std::memory_order_release);
 }
 
 void RecordMap::Rebuild(Participant& by, Shard& shard) {
@@ -69,11 +70,13 @@ void RecordMap::Rebuild(Participant& by, Shard& shard) {
   const std::size_t count = std::max(kSlotsMin, std::bit_ceil((shard.live + 1) * 3));
   Slots* slots = NewSlots(count, by.era());
   for (std::size_t i = 0; i <= old->mask; ++i) {
-    const std::uint64_t slot = old->at[i].load(std::memory_order_relaxed);
+    const std::uint64_t slot = old->entries()[i].load(std::memory_order_relaxed);
     if (slot == 0 || slot == kTombstone) continue;
     std::size_t to = hash_of(*RecordIn(slot)) & slots->mask;
-    while (slots->at[to].load(std::memory_order_relaxed) != 0) to = (to + 1) & slots->mask;
-    slots->at[to].store(slot, std::memory_order_relaxed);
+    while (slots->entries()[to].load(std::memory_order_relaxed) != 0) to = (to + 1) & slots->mask;
+    slots->entries()[to].store(slot, std::memory_order_relaxed);
+    slots->hints()[to].store(old->hints()[i].load(std::memory_order_relaxed),
+                             std::memory_order_relaxed);
   }
   shard.used = shard.live;
   shard.slots.store(slots, std::memory_order_seq_cst);
@@ -86,11 +89,11 @@ void RecordMap::Remove(Participant& by, std::uint64_t hash, Record* record) {
   const Slots* slots = by.Protect(shard.slots);
   const std::uint64_t wanted = TagOf(hash) | reinterpret_cast<std::uint64_t>(record);
   std::size_t i = hash & slots->mask;
-  while (slots->at[i].load(std::memory_order_relaxed) != wanted) {
-    ZEZE_CHECK(slots->at[i].load(std::memory_order_relaxed) != 0);
+  while (slots->entries()[i].load(std::memory_order_relaxed) != wanted) {
+    ZEZE_CHECK(slots->entries()[i].load(std::memory_order_relaxed) != 0);
     i = (i + 1) & slots->mask;
   }
-  shard.slots.load()->at[i].store(kTombstone, std::memory_order_seq_cst);
+  shard.slots.load()->entries()[i].store(kTombstone, std::memory_order_seq_cst);
   --shard.live;
   size_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -100,7 +103,7 @@ std::size_t RecordMap::Scan(Participant& by, std::size_t shard, std::size_t from
   const Slots* slots = by.Protect(shards_[shard].slots);
   const std::size_t end = std::min(from + count, slots->mask + 1);
   for (std::size_t i = from; i < end; ++i) {
-    const std::uint64_t slot = by.Protect(slots->at[i]);
+    const std::uint64_t slot = by.Protect(slots->entries()[i]);
     if (slot != 0 && slot != kTombstone) records.push_back(RecordIn(slot));
   }
   return end > slots->mask ? 0 : end;

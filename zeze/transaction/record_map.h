@@ -17,7 +17,8 @@ namespace zeze::internal {
 
 // Open addressing with linear probing. A slot is 16 bits of hash above a 48-bit pointer, so most
 // probes of other keys are decided without touching their records. Slots of removed records stay
-// as tombstones until the shard is rebuilt.
+// as tombstones until the shard is rebuilt. A second array says where the record's value was last
+// seen, so that the cache misses of record and value overlap: only a hint, true or not.
 //
 // Callers are inside a participant (Enter) and pass it.
 class RecordMap {
@@ -30,35 +31,43 @@ class RecordMap {
   RecordMap(const RecordMap&) = delete;
   RecordMap& operator=(const RecordMap&) = delete;
 
+  using ValueHint = std::atomic<const void*>;
+
+  struct Found {
+    Record* record = nullptr;
+    ValueHint* hint = nullptr;  // To be kept true by whoever changes the value; valid until Leave.
+  };
+
   // The record for which equal(record) holds, or null. `hash` must be well mixed.
   template <typename Equal>
   Record* Find(Participant& by, std::uint64_t hash, const Equal& equal) const {
-    const Shard& shard = ShardOf(hash);
-    const Slots* slots = by.Protect(shard.slots);
-    const std::uint64_t tag = TagOf(hash);
-    for (std::size_t i = hash & slots->mask;; i = (i + 1) & slots->mask) {
-      const std::uint64_t slot = by.Protect(slots->at[i]);
-      if (slot == 0) return nullptr;
-      if ((slot & kTagMask) != tag || slot == kTombstone) continue;
-      Record* record = RecordIn(slot);
-      if (equal(*record)) return record;
-    }
+    return FindSlot(by, hash, equal, [](const Record&, const void*) {}).record;
+  }
+
+  // The same, calling for the record and the first `value_bytes` of its value at once.
+  template <typename Equal>
+  Found FindAndFetch(Participant& by, std::uint64_t hash, const Equal& equal,
+                     std::size_t value_bytes, bool for_write) const {
+    return FindSlot(by, hash, equal, [=](const Record& record, const void* value) {
+      if (for_write) PrefetchForWrite(&record);
+      FetchValue(value, value_bytes, for_write);
+    });
   }
 
   // Calls for the cache line that Find will read first.
   void PrefetchSlot(Participant& by, std::uint64_t hash) const {
     const Slots* slots = by.Protect(ShardOf(hash).slots);
-    __builtin_prefetch(&slots->at[hash & slots->mask]);
+    __builtin_prefetch(&slots->entries()[hash & slots->mask]);
+    __builtin_prefetch(&slots->hints()[hash & slots->mask]);
   }
-  // The record most likely meant, without looking at it; may be another key's, may be null.
-  Record* Guess(Participant& by, std::uint64_t hash) const {
-    const Slots* slots = by.Protect(ShardOf(hash).slots);
-    const std::uint64_t tag = TagOf(hash);
-    for (std::size_t i = hash & slots->mask;; i = (i + 1) & slots->mask) {
-      const std::uint64_t slot = by.Protect(slots->at[i]);
-      if (slot == 0) return nullptr;
-      if ((slot & kTagMask) == tag && slot != kTombstone) return RecordIn(slot);
-    }
+  // Calls for the record most likely meant and its value, without looking at them.
+  void PrefetchRecord(Participant& by, std::uint64_t hash, std::size_t value_bytes) const {
+    FindSlot(
+        by, hash, [](const Record&) { return true; },
+        [=](const Record& record, const void* value) {
+          __builtin_prefetch(&record);
+          FetchValue(value, value_bytes, false);
+        });
   }
 
   // The record already there, or the one that create() returns, added. Adding is atomic.
@@ -87,11 +96,17 @@ class RecordMap {
                    std::vector<Record*>& records) const;
 
  private:
+  // Followed by the entries and then by as many hints: apart, because the entries alone fit the
+  // cache better.
   struct Slots {
     std::uint64_t birth_era;
     std::size_t mask;
     std::size_t bytes;
-    std::atomic<std::uint64_t> at[1];
+
+    std::atomic<std::uint64_t>* entries() const {
+      return reinterpret_cast<std::atomic<std::uint64_t>*>(const_cast<Slots*>(this) + 1);
+    }
+    ValueHint* hints() const { return reinterpret_cast<ValueHint*>(entries() + mask + 1); }
   };
 
   struct alignas(64) Shard {
@@ -105,6 +120,34 @@ class RecordMap {
   static constexpr std::uint64_t kTagMask = std::uint64_t{0xffff} << 48;
   static constexpr std::uint64_t kTombstone = 1;
   static constexpr std::size_t kSlotsMin = 16;
+
+  static constexpr std::size_t kFetchBytesMax = 256;
+
+  static void FetchValue(const void* value, std::size_t bytes, bool for_write) {
+    const auto* at = static_cast<const char*>(value);
+    for (std::size_t i = 0; i < bytes && i < kFetchBytesMax; i += 64) {
+      if (for_write) {
+        PrefetchForWrite(at + i);
+      } else {
+        __builtin_prefetch(at + i);
+      }
+    }
+  }
+
+  template <typename Equal, typename Candidate>
+  Found FindSlot(Participant& by, std::uint64_t hash, const Equal& equal,
+                 const Candidate& candidate) const {
+    Slots* slots = by.Protect(ShardOf(hash).slots);
+    const std::uint64_t tag = TagOf(hash);
+    for (std::size_t i = hash & slots->mask;; i = (i + 1) & slots->mask) {
+      const std::uint64_t entry = by.Protect(slots->entries()[i]);
+      if (entry == 0) return {};
+      if ((entry & kTagMask) != tag || entry == kTombstone) continue;
+      Record* record = RecordIn(entry);
+      candidate(*record, slots->hints()[i].load(std::memory_order_relaxed));
+      if (equal(*record)) return {record, &slots->hints()[i]};
+    }
+  }
 
   static std::uint64_t TagOf(std::uint64_t hash) { return hash & kTagMask; }
   static Record* RecordIn(std::uint64_t slot) {

@@ -181,14 +181,7 @@ class Table final : public TableBase {
   void Prefetch(Transaction& tx, std::span<const K> keys) {
     for (const K& key : keys) records_.PrefetchSlot(tx.participant(), HashKey(key));
     for (const K& key : keys) {
-      if (auto* record = records_.Guess(tx.participant(), HashKey(key))) {
-        __builtin_prefetch(record);
-      }
-    }
-    for (const K& key : keys) {
-      if (auto* record = records_.Guess(tx.participant(), HashKey(key))) {
-        __builtin_prefetch(record->value.load(std::memory_order_relaxed));
-      }
+      records_.PrefetchRecord(tx.participant(), HashKey(key), sizeof(internal::Value<V>));
     }
   }
 
@@ -372,10 +365,20 @@ class Table final : public TableBase {
     };
   }
 
+  static void Note(internal::Access& access, internal::RecordMap::ValueHint* hint) {
+    if (hint == nullptr) return;
+    access.hint = hint;
+    const void* value = access.committed;
+    if (hint->load(std::memory_order_relaxed) != value) {
+      hint->store(value, std::memory_order_relaxed);
+    }
+  }
+
   internal::Access& Open(Transaction& tx, const K& key, bool for_write) {
     internal::Backoff backoff;
     while (true) {
-      internal::Record* record = records_.Find(tx.participant(), HashKey(key), Equals(key));
+      auto [record, hint] = records_.FindAndFetch(tx.participant(), HashKey(key), Equals(key),
+                                                  sizeof(internal::Value<V>), for_write);
       if (record == nullptr) [[unlikely]] {
         if (Result<void> room = PrepareCreate(key); !room.ok()) {
           tx.AbortFailed(room.error().code() == ErrorCode::kOverloaded ? result_code::kBusy

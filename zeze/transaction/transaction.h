@@ -25,6 +25,7 @@
 #include "zeze/transaction/context.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/record.h"
+#include "zeze/transaction/record_map.h"
 
 namespace zeze {
 
@@ -56,11 +57,12 @@ enum class AccessState : std::uint8_t {
 // One record in a transaction.
 struct Access {
   Record* record = nullptr;
-  std::uint64_t word = 0;            // When it was read; unlocked.
-  ValueHeader* committed = nullptr;  // What was read; protected until the transaction ends.
-  ValueHeader* working = nullptr;    // One address for the life of the transaction.
-  std::uint64_t savepoint = 0;       // Serial of the last savepoint that saved this access.
-  std::uint32_t generation = 0;      // Changes when handles to the content become invalid.
+  std::uint64_t word = 0;                // When it was read; unlocked.
+  ValueHeader* committed = nullptr;      // What was read; protected until the transaction ends.
+  ValueHeader* working = nullptr;        // One address for the life of the transaction.
+  std::uint64_t savepoint = 0;           // Serial of the last savepoint that saved this access.
+  RecordMap::ValueHint* hint = nullptr;  // Where the map notes the value; null if unknown.
+  std::uint32_t generation = 0;          // Changes when handles to the content become invalid.
   AccessState state = AccessState::kRead;
 
   const ValueHeader* content() const {
