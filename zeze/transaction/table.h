@@ -387,7 +387,10 @@ class Table final : public TableBase {
         }
         record = &FindOrCreate(tx.context(), key);
       }
-      if (internal::Access* access = tx.Open(*record, for_write)) return *access;
+      if (internal::Access* access = tx.Open(*record, for_write)) {
+        Note(*access, hint);
+        return *access;
+      }
       backoff.Wait();
     }
   }
