@@ -50,7 +50,8 @@ function(zeze_generate)
     endif()
     list(APPEND solutions ${solution})
   endforeach()
-  set(options --out ${arg_OUT} --shards ${arg_SHARDS} --quiet)
+  set(tracks_max 15)
+  set(options --out ${arg_OUT} --shards ${arg_SHARDS} --tracks 16 --quiet)
   if(arg_PROJECT)
     list(APPEND options --project ${arg_PROJECT})
   endif()
@@ -62,16 +63,22 @@ function(zeze_generate)
   endif()
   list(APPEND options ${arg_OPTIONS})
 
-  # The names of the files to compile must be known before the schema is read: a fixed number of
-  # shards, each of which includes its share of what was generated.
+  # The names of outputs must be known before the schema is read: a fixed number of shards to
+  # compile, each of which includes its share of what was generated, and of tracks, which change
+  # when the headers do that include them. Without the latter Ninja would notice changed headers
+  # only in the next build.
   math(EXPR last "${arg_SHARDS} - 1")
   set(shards)
   foreach(index RANGE ${last})
     list(APPEND shards ${arg_OUT}/shard_${index}.cc)
   endforeach()
+  set(tracks)
+  foreach(index RANGE ${tracks_max})
+    list(APPEND tracks ${arg_OUT}/track_${index}.h)
+  endforeach()
   set(stamp ${arg_OUT}/generated.stamp)
   add_custom_command(
-    OUTPUT ${stamp} ${shards}
+    OUTPUT ${stamp} ${shards} ${tracks}
     COMMAND $<TARGET_FILE:${tool}> gen ${solutions} ${options}
       --depfile ${stamp}.d --stamp ${stamp}
     DEPENDS ${solutions} ${tool}
@@ -87,7 +94,7 @@ function(zeze_generate)
   if(type STREQUAL EXECUTABLE)
     set(scope PRIVATE)
   endif()
-  target_sources(${arg_TARGET} PRIVATE ${shards} ${stamp})
+  target_sources(${arg_TARGET} PRIVATE ${shards} ${tracks} ${stamp})
   target_include_directories(${arg_TARGET} ${scope} $<BUILD_INTERFACE:${arg_OUT}>)
   target_link_libraries(${arg_TARGET} ${scope} zeze::app)
 endfunction()

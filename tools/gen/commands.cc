@@ -24,6 +24,10 @@ void AddGenCommand(CLI::App& app, int& exit_code) {
   command->add_option("--xsd", options->xsd, "Write the XSD of the language here (- = print it)");
   command->add_option("--shards", options->shards, "Files to compile in parallel")
       ->check(CLI::Range(1, 256));
+  command
+      ->add_option("--tracks", options->tracks,
+                   "Files track_N.h that tell a build which headers changed")
+      ->check(CLI::Range(0, 256));
   command->add_option("--depfile", options->depfile, "Write the files read, as a rule for make");
   command->add_option("--stamp", options->stamp, "Touch this file at the end; target of the rule");
   command->add_flag("--strict", options->strict, "Warnings are errors");

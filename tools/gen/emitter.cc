@@ -21,6 +21,15 @@ std::string Flags(const HandleFlags& flags) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// FNV-1a: the same on every machine, as what it makes goes into files.
+std::uint64_t Hash(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325U) {
+  for (char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3U;
+  }
+  return hash;
+}
+
 // Files to compile: a fixed number of them, so that a build knows their names before it knows the
 // schema. Each includes its share of the generated .cc files.
 void EmitShards(int shards, GeneratedFiles& files) {
@@ -29,12 +38,38 @@ void EmitShards(int shards, GeneratedFiles& files) {
     if (path.ends_with(".cc")) sources.push_back(path);
   }
   for (int shard = 0; shard < shards; ++shard) {
-    std::string text = std::string(GeneratedMark()) + "\n// Compiles generated files.\n\n";
+    std::string text;
+    std::uint64_t hash = Hash("");
     for (std::size_t index = static_cast<std::size_t>(shard); index < sources.size();
          index += static_cast<std::size_t>(shards)) {
       text += fmt::format("#include \"{}\"  // IWYU pragma: keep\n", sources[index]);
+      hash = Hash(files[sources[index]], hash);
     }
-    files[fmt::format("shard_{}.cc", shard)] = std::move(text);
+    files[fmt::format("shard_{}.cc", shard)] = fmt::format(
+        "{}\n// Compiles generated files. State {:016x}.\n\n{}", GeneratedMark(), hash, text);
+  }
+}
+
+void EmitTracks(int tracks, GeneratedFiles& files) {
+  if (tracks == 0) return;
+  std::vector<std::string> headers(static_cast<std::size_t>(tracks));
+  std::vector<std::uint64_t> hashes(headers.size(), Hash(""));
+  for (auto& [path, text] : files) {
+    constexpr std::string_view kBegin = "#pragma once\n";
+    const std::size_t at = text.find(kBegin);
+    if (!path.ends_with(".h") || at == std::string::npos) continue;
+    const std::size_t track = Hash(path) % headers.size();
+    headers[track] += fmt::format("// {}\n", path);
+    hashes[track] = Hash(text, hashes[track]);
+    std::string up;
+    for (char c : path) up += c == '/' ? "../" : "";
+    text.insert(at + kBegin.size(), fmt::format("\n#include \"{}track_{}.h\"\n", up, track));
+  }
+  for (std::size_t track = 0; track < headers.size(); ++track) {
+    files[fmt::format("track_{}.h", track)] = fmt::format(
+        "{}\n// Tells a build when one of the headers below has changed. State {:016x}.\n{}\n"
+        "#pragma once\n",
+        GeneratedMark(), hashes[track], headers[track]);
   }
 }
 
@@ -94,6 +129,7 @@ GeneratedFiles Emit(const Plan& plan, const EmitOptions& options) {
   for (const auto& unit : plan.units) EmitUnit(plan, *unit, files);
   for (const Module* module : plan.modules) EmitModule(plan, *module, files);
   EmitProject(plan, files);
+  EmitTracks(options.tracks, files);
   EmitShards(options.shards, files);
   return files;
 }

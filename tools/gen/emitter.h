@@ -17,6 +17,10 @@ std::string_view GeneratedMark();
 
 struct EmitOptions {
   int shards = 1;  // Files to compile: each includes a share of the .cc files.
+  // Files track_N.h that a build declares as outputs. Ninja looks at files that it does not know as
+  // outputs only before it runs the generator, and the names of headers are known only after. So
+  // each header includes one of these, whose content changes with the header's.
+  int tracks = 0;
 };
 
 GeneratedFiles Emit(const Plan& plan, const EmitOptions& options);

@@ -99,8 +99,8 @@ class Run {
 
   bool WriteAll(const Model& model, const Plan& plan, const std::string& lock_text) {
     if (!options_.out.empty()) {
-      Result<WriteReport> report =
-          WriteFiles(options_.out, Emit(plan, {.shards = options_.shards}));
+      Result<WriteReport> report = WriteFiles(
+          options_.out, Emit(plan, {.shards = options_.shards, .tracks = options_.tracks}));
       if (!report.ok()) return Fail(report.error());
       Print(report.value());
     }

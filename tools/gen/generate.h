@@ -26,6 +26,7 @@ struct GenerateOptions {
   std::string xsd = {};       // File for the XSD of the language; "-" = standard output.
   LockMode lock = LockMode::kIfPresent;
   int shards = 1;
+  int tracks = 0;  // See EmitOptions.
   bool strict = false;
   bool quiet = false;    // Only warnings and errors.
   bool verbose = false;  // Every file written.

@@ -1,5 +1,6 @@
 #include "tools/gen/generate.h"
 
+#include <map>
 #include <sstream>
 
 #include "tools/gen/emitter.h"
@@ -114,6 +115,28 @@ TEST_F(GenerateTest, SplitsTheWorkIntoShards) {
   EXPECT_THAT(Read(Path("out/shard_0.cc")), HasSubstr("Shop/Order.cc"));
   EXPECT_THAT(Read(Path("out/shard_1.cc")), HasSubstr("Shop/Order.module.cc"));
   EXPECT_TRUE(std::filesystem::exists(Path("out/shard_2.cc")));
+}
+
+TEST_F(GenerateTest, TellsTheBuildWhichHeadersChanged) {
+  Write("solution.xml", kShop);
+  ASSERT_EQ(Go({.out = Path("out"), .tracks = 16}), 0);
+  std::map<std::string, std::string> before;
+  std::string track_of_beans;
+  for (int track = 0; track < 16; ++track) {
+    const std::string name = "track_" + std::to_string(track) + ".h";
+    before[name] = Read(Path("out/" + name));
+    if (before[name].find("// Shop/Order.h\n") != std::string::npos) track_of_beans = name;
+  }
+  EXPECT_THAT(Read(Path("out/Shop/Order.h")), HasSubstr("#include \"../" + track_of_beans + "\""));
+
+  std::string changed = kShop;
+  changed.replace(changed.find("in cents"), 8, "in euros");
+  Write("solution.xml", changed);
+  ASSERT_EQ(Go({.out = Path("out"), .tracks = 16}), 0);
+
+  for (const auto& [name, text] : before) {
+    EXPECT_EQ(Read(Path("out/" + name)) != text, name == track_of_beans) << name;
+  }
 }
 
 TEST_F(GenerateTest, TellsTheBuildWhatItRead) {
