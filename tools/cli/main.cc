@@ -71,7 +71,7 @@ int ReportUsageError(const CLI::App& app, const CLI::ParseError& error, int argc
   const CLI::App& at = Deepest(app);
   std::string path;
   for (const CLI::App* level = &at; level != nullptr; level = level->get_parent()) {
-    path = level->get_name() + (path.empty() ? "" : " " + path);
+    path.insert(0, path.empty() ? level->get_name() : level->get_name() + " ");
   }
   std::string word = UnknownSubcommand(at);
   // Without a single known sub-command nothing remains: the first word itself is the culprit.

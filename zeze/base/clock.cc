@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <chrono>
-#include <ctime>
+
+#include <sys/types.h>
+#include <time.h>  // NOLINT(modernize-deprecated-headers): the clocks are those of POSIX.
 
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"

@@ -15,17 +15,17 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/common.h>
 #include <spdlog/details/log_msg.h>
-#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/text.h"
 
 namespace zeze {
 
@@ -62,7 +62,8 @@ class SpdlogSink final : public LogSink {
   }
 
   void Write(const LogRecord& record) override {
-    const spdlog::source_loc place(record.file.data(), record.line, "");
+    const std::string file(record.file);
+    const spdlog::source_loc place(file.c_str(), record.line, "");
     spdlog::details::log_msg message(
         record.time, place, "", ToSpdlog(record.level),
         spdlog::string_view_t(record.message.data(), record.message.size()));
@@ -118,7 +119,7 @@ std::int64_t ThreadId() {
 }
 
 LogLevel InitialLevel() {
-  const char* text = std::getenv("ZEZE_LOG_LEVEL");
+  const char* text = std::getenv("ZEZE_LOG_LEVEL");  // NOLINT(concurrency-mt-unsafe): before main.
   if (text == nullptr) return LogLevel::kInfo;
   const Result<LogLevel> level = ParseLogLevel(text);
   if (level.ok()) return level.value();
@@ -185,9 +186,7 @@ std::string_view ToString(LogLevel level) {
 }
 
 Result<LogLevel> ParseLogLevel(std::string_view text) {
-  const auto is = [text](std::string_view name) {
-    return text.size() == name.size() && strncasecmp(text.data(), name.data(), name.size()) == 0;
-  };
+  const auto is = [text](std::string_view name) { return EqualsIgnoreCase(text, name); };
   for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
     if (is(kLevelNames[i])) return static_cast<LogLevel>(i);
   }

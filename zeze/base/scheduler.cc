@@ -83,7 +83,7 @@ struct Scheduler::State {
   void Unlist(Job& job) ZEZE_REQUIRES(mutex);
   std::vector<std::shared_ptr<Job>> TakeDue();
   std::size_t PostDue();
-  void PlanNext(Job& job) ZEZE_REQUIRES(mutex);
+  void PlanNext(Job& job) const ZEZE_REQUIRES(mutex);
   bool Start(Job& job);
   void RunJob(const std::shared_ptr<Job>& job);
   bool Cancel(const std::shared_ptr<Job>& job);
@@ -216,7 +216,7 @@ void Scheduler::State::RunJob(const std::shared_ptr<Job>& job) {
   changed.NotifyAll();
 }
 
-void Scheduler::State::PlanNext(Job& job) {
+void Scheduler::State::PlanNext(Job& job) const {
   const nanoseconds now = options.clock->Now();
   if (job.kind == Job::Kind::kPeriodic) {
     const nanoseconds late = std::max(nanoseconds::zero(), now - job.due);

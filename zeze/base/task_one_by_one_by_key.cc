@@ -174,7 +174,7 @@ Result<void> TaskOneByOneByKey::PostHashes(std::vector<std::uint64_t> hashes,
     for (Lane* lane : lanes) {
       if (lane->Append({.hash = 0, .batch = batch.get(), .task = {}})) to_drain.push_back(lane);
     }
-    (void)batch.release();  // The lanes own it now.
+    static_cast<void>(batch.release());  // NOLINT(bugprone-unused-return-value): the lanes own it.
   }
   for (Lane* lane : lanes) lane->mutex.Unlock();
   for (Lane* lane : to_drain) ScheduleDrain(*lane);

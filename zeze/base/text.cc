@@ -1,5 +1,6 @@
 #include "zeze/base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <strings.h>
 
 #include "zeze/base/result.h"
 
@@ -124,7 +124,8 @@ std::string ToLower(std::string_view text) {
 }
 
 bool EqualsIgnoreCase(std::string_view left, std::string_view right) {
-  return left.size() == right.size() && strncasecmp(left.data(), right.data(), left.size()) == 0;
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](char a, char b) { return Lower(a) == Lower(b); });
 }
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {

@@ -55,6 +55,7 @@ std::size_t CoreCount() {
 //     thread becomes the sentinel: it looks every wake_delay, and joins in when a task has waited
 //     from one look to the next.
 // So a task is never left while a thread sleeps longer than two wake_delay.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is written often stands apart.
 class ThreadPool::Impl {
  public:
   explicit Impl(Options options);

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,7 +23,11 @@
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
+#include "zeze/config/section.h"
 #include "zeze/config/sections.h"
+#include "zeze/config/setting.h"
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze {
 
@@ -198,6 +201,7 @@ class Builder {
       }
       if (!config_.databases.contains(table.database_name)) {
         std::vector<std::string_view> names;
+        names.reserve(config_.databases.size());
         for (const auto& [name, database] : config_.databases) names.push_back(name);
         Error(section, "DatabaseName",
               fmt::format("there is no <DatabaseConf> with the name \"{}\"", table.database_name),
@@ -393,28 +397,27 @@ ConfigVariables ReadEnvironment() {
 
 Result<ConfigArguments> TakeConfigArguments(std::vector<std::string>& arguments) {
   ConfigArguments taken;
-  const char* file = std::getenv("ZEZE_CONFIG");
+  const char* file = std::getenv("ZEZE_CONFIG");  // NOLINT(concurrency-mt-unsafe): at the start.
   taken.file = file != nullptr ? file : "zeze.xml";
   std::vector<std::string> others;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string argument = arguments[i];
+    const std::string& argument = arguments[i];
     const bool wants_value = argument == "--config" || argument == "--set";
     if (i > 0 && wants_value && i + 1 == arguments.size()) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("{} needs a value, for example {}", argument,
                                argument == "--set" ? "--set ServerId=3" : "--config zeze.xml"));
     }
-    if (i == 0) {
-      others.push_back(argument);
-    } else if (argument == "--config") {
+    const bool is_program_name = i == 0;
+    if (!is_program_name && argument == "--config") {
       taken.file = arguments[++i];
-    } else if (argument == "--set") {
+    } else if (!is_program_name && argument == "--set") {
       taken.options.overrides.push_back(arguments[++i]);
-    } else if (argument.starts_with("--config=")) {
+    } else if (!is_program_name && argument.starts_with("--config=")) {
       taken.file = argument.substr(9);
-    } else if (argument.starts_with("--set=")) {
+    } else if (!is_program_name && argument.starts_with("--set=")) {
       taken.options.overrides.push_back(argument.substr(6));
-    } else if (argument == "--no-config") {
+    } else if (!is_program_name && argument == "--no-config") {
       taken.options.allow_missing_file = true;
     } else {
       others.push_back(argument);

@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "zeze/base/text.h"
 #include "zeze/config/config.h"
+#include "zeze/config/section.h"
+#include "zeze/config/setting.h"
 
 namespace zeze {
 
 namespace {
 
 // Passwords inside connection texts: "...?user=me&password=secret".
-std::string MaskPasswords(std::string text) {
+std::string MaskPasswords(const std::string& text) {
   const std::string lower = ToLower(text);
   std::size_t at = 0;
   std::string masked;

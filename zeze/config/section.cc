@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
+#include "zeze/config/setting.h"
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze {
 
@@ -123,16 +127,16 @@ std::string ConfigSection::name() const {
   return {};
 }
 
-const ConfigValue& ConfigSection::Find(std::string_view name) const {
+std::size_t ConfigSection::IndexOf(std::string_view name) const {
   const auto found = std::find_if(values_.begin(), values_.end(), [name](const ConfigValue& value) {
     return value.setting->name == name;
   });
   ZEZE_CHECK(found != values_.end());
-  return *found;
+  return static_cast<std::size_t>(found - values_.begin());
 }
 
-ConfigValue& ConfigSection::FindMutable(std::string_view name) {
-  return const_cast<ConfigValue&>(Find(name));
+const ConfigValue& ConfigSection::Find(std::string_view name) const {
+  return values_[IndexOf(name)];
 }
 
 bool ConfigSection::Bool(std::string_view name) const {
@@ -186,7 +190,7 @@ void ConfigSection::Set(const Setting& setting, std::string_view text, ValueOrig
                           fmt::format("write \"{}\"", *meant));
     }
   }
-  ConfigValue& value = FindMutable(setting.name);
+  ConfigValue& value = values_[IndexOf(setting.name)];
   value.text = std::move(accepted);
   value.origin = origin;
   value.source = std::move(source);
@@ -197,7 +201,7 @@ void ConfigSection::InheritFrom(const ConfigSection& base) {
     const std::string_view name = inherited.setting->name;
     if (name == "Name" || name == "Inherit" || name == "Base") continue;
     if (inherited.origin == ValueOrigin::kDefault || IsSet(name)) continue;
-    ConfigValue& value = FindMutable(name);
+    ConfigValue& value = values_[IndexOf(name)];
     value = inherited;
     if (value.source.find(", via ") == std::string::npos) {
       value.source += fmt::format(", via {} \"{}\"", ElementName(kind_), base.name());

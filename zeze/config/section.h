@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -75,7 +76,7 @@ class ConfigSection {
   std::vector<ConfigSection> children;
 
  private:
-  ConfigValue& FindMutable(std::string_view name);
+  std::size_t IndexOf(std::string_view name) const;
 
   ElementKind kind_;
   xml::Location location_;

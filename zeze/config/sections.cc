@@ -14,6 +14,11 @@
 #include <fmt/format.h>
 
 #include "zeze/base/text.h"
+#include "zeze/config/config.h"
+#include "zeze/config/section.h"
+#include "zeze/config/setting.h"
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze::internal {
 
@@ -253,7 +258,7 @@ std::string SuggestPath(std::string_view path, char separator) {
 
 // Variables that others read.
 bool IsForeign(std::string_view name) {
-  return name == "ZEZE_LOG_LEVEL" || name == "ZEZE_CONFIG";
+  return name == "ZEZE_LOG_LEVEL" || name == "ZEZE_CONFIG" || name.starts_with("ZEZE_TEST_");
 }
 
 ConfigSection* FindByName(std::vector<ConfigSection>& sections, std::string_view name) {
@@ -303,6 +308,7 @@ class Inheritance {
     const std::string& name = section.Text("Base");
     if (ConfigSection* base = FindByName(sections_, name)) return base;
     std::vector<std::string> names;
+    names.reserve(sections_.size());
     for (const ConfigSection& other : sections_) names.push_back(other.name());
     diagnostics_.Error(
         section.location(),
@@ -336,6 +342,7 @@ void ReadSections(const xml::Element& root, Sections& sections, xml::Diagnostics
   ReportDuplicates(sections.tables, diagnostics);
   ReportDuplicates(sections.services, diagnostics);
   std::vector<ConfigSection> customize;
+  customize.reserve(sections.customize.size());
   for (const auto& [section, element] : sections.customize) customize.push_back(section);
   ReportDuplicates(customize, diagnostics);
 }

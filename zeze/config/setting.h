@@ -45,6 +45,7 @@ enum class SettingKind : std::uint8_t {
   kChoice,    // One of `choices`.
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which it is read.
 struct Setting {
   std::string_view name = {};
   SettingKind kind = SettingKind::kText;

@@ -33,7 +33,8 @@ class TaskQueue {
     // Behind what overflowed before, to keep the order roughly.
     if (overflow_size_.load(std::memory_order_relaxed) == 0 && PushToRing(std::move(task))) return;
     MutexLock lock(overflow_mutex_);
-    overflow_.push_back(std::move(task));
+    overflow_.push_back(
+        std::move(task));  // NOLINT(bugprone-use-after-move): a full ring moves nothing.
     overflow_size_.store(overflow_.size());
   }
 
