@@ -267,7 +267,11 @@ class Table final : public TableBase {
         if (!visit(row.key, row.value)) return last;
       }
       if (!page.value().last) return std::optional<K>();
-      if (last) return DecodedKey(*page.value().last);
+      if (last) {
+        Result<K> next = DecodedKey(*page.value().last);
+        if (!next.ok()) return next.error();
+        return std::optional<K>(std::move(next).value());
+      }
       start = page.value().last;  // A page of removed records only.
     }
   }
