@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,11 @@ struct ThreadCache {
 };
 
 thread_local ThreadCache thread_cache;
+
+// A context that loses a race within so many commits of the last one has a rival.
+constexpr std::uint64_t kOftenCommits = 1000;
+constexpr std::chrono::nanoseconds kStandBackMin = std::chrono::microseconds(1);
+constexpr std::chrono::nanoseconds kStandBackMax = std::chrono::microseconds(32);
 
 }  // namespace
 
@@ -85,6 +91,15 @@ void Context::CompactLog(CommitLog& log) {
   }
   log = std::move(compact);
   compact_log_at = std::max(kCompactLogMin, log.size() * 2);
+}
+
+void Context::StandBack() {
+  const std::uint64_t commits = statistics.commits.load(std::memory_order_relaxed);
+  const bool often = commits - std::exchange(stand_back_commits, commits) < kOftenCommits;
+  stand_back = often ? std::clamp(stand_back * 2, kStandBackMin, kStandBackMax) : kStandBackMin;
+  const auto end = std::chrono::steady_clock::now() + stand_back;
+  while (std::chrono::steady_clock::now() < end) {
+  }
 }
 
 ContextPool::ContextPool(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -65,6 +66,11 @@ struct alignas(64) Context {
   }
 
   static constexpr std::uint64_t kVersionBlock = 1 << 16;
+
+  // Waits some microseconds after a lost race. Whoever won has the record in its core's cache and
+  // is several times faster as long as nobody fetches it away, so the more races are lost, the
+  // longer the turns should be.
+  void StandBack();
   static constexpr std::size_t kCompactLogMin = 1 << 16;
 
   // Says the same with each record named once, so that a log stays in proportion to what is unsaved
@@ -79,6 +85,8 @@ struct alignas(64) Context {
   std::atomic<std::uint64_t>& version_source;
   std::uint64_t next_version = 0;
   std::uint64_t end_version = 0;
+  std::chrono::nanoseconds stand_back{0};
+  std::uint64_t stand_back_commits = 0;  // Commits before the last time.
   CommitLog logs[2];
   std::size_t compact_log_at = kCompactLogMin;
   std::uint64_t dirtied = 0;

@@ -204,6 +204,7 @@ std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Procedure
         tx.Reset();
         return result_code::kTooManyTry;
       }
+      if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
       tx.TakeIntents();
       tx.Reset();
       continue;
