@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "tools/gen/language.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze::gen {
 

@@ -1,15 +1,21 @@
 // Constants and beans.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/attribute_reader.h"
 #include "tools/gen/checker.h"
 #include "tools/gen/literal.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "zeze/base/name_hash.h"
 

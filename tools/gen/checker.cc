@@ -1,14 +1,17 @@
 #include "tools/gen/checker.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
-#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/attribute_reader.h"
-#include "tools/gen/literal.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "zeze/base/name_hash.h"
 

@@ -1,7 +1,6 @@
 // One test for each rule of the language: what is said, and where.
 
-#include "tools/gen/checker.h"
-
+#include "tools/gen/model.h"
 #include "tools/gen/testing/schema_fixture.h"
 #include "zeze/base/name_hash.h"
 

@@ -1,6 +1,9 @@
 #include "tools/gen/code_writer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "tools/gen/names.h"
 

@@ -1,8 +1,11 @@
 #include "tools/gen/comments.h"
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "tools/gen/names.h"
+#include "zeze/xml/document.h"
 
 namespace zeze::gen {
 namespace {

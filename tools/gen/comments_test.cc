@@ -1,6 +1,13 @@
 #include "tools/gen/comments.h"
 
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
 #include <gtest/gtest.h>
+
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze::gen {
 namespace {

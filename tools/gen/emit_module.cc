@@ -1,13 +1,19 @@
 // Module bases: tables, typed virtual handlers, and the table that joins protocols with them.
 
-#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/code_writer.h"
 #include "tools/gen/emitter.h"
 #include "tools/gen/literal.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "tools/gen/plan.h"
 
 namespace zeze::gen {
 namespace {

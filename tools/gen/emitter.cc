@@ -1,12 +1,20 @@
 #include "tools/gen/emitter.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/code_writer.h"
 #include "tools/gen/literal.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "tools/gen/plan.h"
 
 namespace zeze::gen {
 namespace {

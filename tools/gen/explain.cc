@@ -1,10 +1,16 @@
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tools/gen/model.h"
 #include "tools/gen/plan.h"
 #include "tools/gen/reports.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 namespace {

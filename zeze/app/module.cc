@@ -1,5 +1,9 @@
 #include "zeze/app/module.h"
 
+#include <cstdint>
+
+#include "zeze/base/result.h"
+
 namespace zeze {
 
 Module::~Module() = default;

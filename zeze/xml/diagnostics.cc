@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,7 @@
 #include "zeze/xml/diagnostics.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace zeze::xml {

@@ -2,15 +2,25 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <pugixml.hpp>
 
+#include "zeze/xml/diagnostics.h"
 #include "zeze/xml/source_text.h"
 
 namespace zeze::xml {

@@ -3,9 +3,13 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::xml {
 namespace {

@@ -1,9 +1,16 @@
 #include "zeze/xml/known_names.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze::xml {
 namespace {

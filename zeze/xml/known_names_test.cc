@@ -1,7 +1,12 @@
 #include "zeze/xml/known_names.h"
 
+#include <string_view>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "zeze/xml/diagnostics.h"
+#include "zeze/xml/document.h"
 
 namespace zeze::xml {
 namespace {

@@ -2,7 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::xml {
 namespace {
