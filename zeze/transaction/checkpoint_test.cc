@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
@@ -125,7 +126,8 @@ TEST_F(CheckpointTest, Hole20AValueThatTheStorageRefusesIsRefusedAtCommit) {
   EXPECT_EQ(3, Stored(accounts, 3));
 }
 
-// Commits wait while too much is unsaved, and go on as soon as it is saved: however small the bound.
+// Commits wait while too much is unsaved, and go on as soon as it is saved, however small the
+// bound is.
 TEST_F(CheckpointTest, TooManyUnsavedRecordsMakeCommitsWaitForAFlush) {
   options.dirty_records_max = 100;
   Open();
@@ -240,7 +242,7 @@ TEST_F(CheckpointTest, DurableCommitsOfManyThreadsShareFlushes) {
   Open();
   faulty.SetFlushHook([](FaultyStorage::FlushStep step) {  // A disk.
     if (step == FaultyStorage::FlushStep::kBefore) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      SystemClock().SleepFor(std::chrono::milliseconds(1));
     }
   });
   constexpr std::int64_t kThreads = 8;

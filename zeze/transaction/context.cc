@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "zeze/base/clock.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/transaction.h"
 
@@ -42,7 +43,7 @@ thread_local ThreadCache thread_cache;
 // A context that loses a race within so many commits of the last one has a rival.
 constexpr std::uint64_t kOftenCommits = 1000;
 constexpr std::chrono::nanoseconds kStandBackMin = std::chrono::microseconds(1);
-constexpr std::chrono::nanoseconds kStandBackMax = std::chrono::microseconds(32);
+constexpr std::chrono::nanoseconds kStandBackMax = std::chrono::microseconds(64);
 
 }  // namespace
 
@@ -97,8 +98,8 @@ void Context::StandBack() {
   const std::uint64_t commits = statistics.commits.load(std::memory_order_relaxed);
   const bool often = commits - std::exchange(stand_back_commits, commits) < kOftenCommits;
   stand_back = often ? std::clamp(stand_back * 2, kStandBackMin, kStandBackMax) : kStandBackMin;
-  const auto end = std::chrono::steady_clock::now() + stand_back;
-  while (std::chrono::steady_clock::now() < end) {
+  const auto end = SystemClock().Now() + stand_back;
+  while (SystemClock().Now() < end) {
   }
 }
 

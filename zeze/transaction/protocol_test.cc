@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
@@ -54,8 +55,8 @@ TEST_F(ProtocolTest, Hole04ARightLostAfterTheReadIsNoticed) {
   EXPECT_EQ(11, Read(accounts, 1));
 }
 
-// The first record's right goes while the second one's is fetched: after the check of rule 8, before
-// the locks.
+// The first record's right goes while the second one's is fetched: after the check of rule 8,
+// before the locks.
 TEST_F(ProtocolTest, Hole04ARightLostWhileOthersAreAcquiredIsNoticed) {
   bool armed = false;
   coherence.on_acquire = [&](std::string_view key, Right wanted) {
@@ -440,9 +441,9 @@ TEST_P(CutTest, Hole15EveryFlushIsAConsistentCut) {
       }
     });
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  const auto end = SystemClock().Now() + std::chrono::seconds(3);
   int cuts = 0;
-  while (std::chrono::steady_clock::now() < end && wrong == 0) {
+  while (SystemClock().Now() < end && wrong == 0) {
     ASSERT_TRUE(engine->CheckpointNow().ok());
     ++cuts;
   }
@@ -486,7 +487,7 @@ TEST_F(ProtocolTest, Hole21RunningProceduresNeverSeeAMixedState) {
       }
     });
   }
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  SystemClock().SleepFor(std::chrono::seconds(1));
   stop = true;
   for (std::thread& thread : threads) thread.join();
 

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/bean/codec.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/memory/memory_storage.h"
@@ -122,7 +123,7 @@ class EngineTest : public ::testing::Test {
   template <typename Done>
   static void GiveChance(const Done& done) {
     for (int i = 0; i < 30 && !done(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      SystemClock().SleepFor(std::chrono::milliseconds(1));
     }
   }
 
