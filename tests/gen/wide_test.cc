@@ -1,5 +1,7 @@
 // What is generated from wide.xml compiles, and values survive encoding and decoding.
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
@@ -8,15 +10,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/Chat.h"
+#include "wide/Game.h"
 #include "wide/Game.module.h"
-#include "wide/Pong.h"
+#include "wide/Ping.h"
 #include "wide/Types.h"
 #include "wide/Types.module.h"
 #include "wide/Types/Other.h"
 #include "wide/server.project.h"
+#include "zeze/app/module.h"
+#include "zeze/app/protocol.h"
 #include "zeze/base/name_hash.h"
+#include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
+#include "zeze/serialize/binary.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
-// A walk over far more records than the cache holds gives every one of them, with unsaved edits, and
-// needs memory for pages, not for the table.
+// A walk over far more records than the cache holds gives every one of them, with unsaved edits,
+// and needs memory for pages, not for the table.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,17 +2,24 @@
 
 #include <filesystem>
 #include <ostream>
+#include <string>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "tools/gen/checker.h"
 #include "tools/gen/emitter.h"
 #include "tools/gen/lock_file.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "tools/gen/output.h"
+#include "tools/gen/plan.h"
 #include "tools/gen/reader.h"
 #include "tools/gen/reports.h"
 #include "tools/gen/skeleton.h"
+#include "zeze/base/result.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 namespace {

@@ -1,11 +1,13 @@
 #include "tools/gen/generate.h"
 
+#include <filesystem>
 #include <map>
 #include <sstream>
+#include <string>
 
 #include "tools/gen/emitter.h"
-#include "tools/gen/output.h"
 #include "tools/gen/testing/schema_fixture.h"
+#include "zeze/xml/diagnostics.h"
 #include "zeze/xml/document.h"
 
 namespace zeze::gen {

@@ -2,10 +2,14 @@
 // point; configuration (the tenth) is tested where configuration is read.
 
 #include <sstream>
+#include <string>
 
+#include "tools/gen/checker.h"
 #include "tools/gen/generate.h"
-#include "tools/gen/reports.h"
+#include "tools/gen/model.h"
+#include "tools/gen/reader.h"
 #include "tools/gen/testing/schema_fixture.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 namespace {

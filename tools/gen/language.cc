@@ -1,5 +1,12 @@
 #include "tools/gen/language.h"
 
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zeze/xml/known_names.h"
+
 namespace zeze::gen {
 namespace {
 

@@ -3,11 +3,19 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 
 namespace zeze::gen {

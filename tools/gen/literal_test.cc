@@ -1,6 +1,13 @@
 #include "tools/gen/literal.h"
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include <gtest/gtest.h>
+
+#include "tools/gen/model.h"
 
 namespace zeze::gen {
 namespace {

@@ -1,13 +1,17 @@
 #include "tools/gen/lock_file.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/attribute_reader.h"
-#include "tools/gen/names.h"
+#include "tools/gen/model.h"
 
 namespace zeze::gen {
 namespace {

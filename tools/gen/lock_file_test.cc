@@ -1,5 +1,8 @@
 #include "tools/gen/lock_file.h"
 
+#include <string>
+
+#include "tools/gen/model.h"
 #include "tools/gen/testing/schema_fixture.h"
 
 namespace zeze::gen {

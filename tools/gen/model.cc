@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace zeze::gen {
 namespace {

@@ -1,11 +1,17 @@
 // Whatever is done to a schema, the generator answers with diagnostics or with files, never with a
 // crash.
 
+#include <cstddef>
 #include <random>
+#include <string>
+#include <utility>
 
+#include "tools/gen/checker.h"
 #include "tools/gen/emitter.h"
 #include "tools/gen/lock_file.h"
+#include "tools/gen/model.h"
 #include "tools/gen/plan.h"
+#include "tools/gen/reader.h"
 #include "tools/gen/reports.h"
 #include "tools/gen/testing/schema_fixture.h"
 

@@ -1,5 +1,7 @@
 // The files of `zeze new`: small, complete, and worth reading as a first example.
 
+#include <cstddef>
+#include <map>
 #include <string_view>
 
 #include "tools/gen/skeleton.h"

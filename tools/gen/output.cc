@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "tools/gen/emitter.h"
+#include "zeze/base/result.h"
 
 namespace zeze::gen {
 namespace {

@@ -1,13 +1,23 @@
 #include "tools/gen/plan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "zeze/base/check.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 namespace {

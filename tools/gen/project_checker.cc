@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/checker.h"
-#include "tools/gen/names.h"
+#include "tools/gen/model.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 namespace {

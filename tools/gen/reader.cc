@@ -1,16 +1,24 @@
 #include "tools/gen/reader.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/attribute_reader.h"
 #include "tools/gen/comments.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "zeze/xml/document.h"
 

@@ -1,11 +1,17 @@
 #include "tools/gen/skeleton.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "tools/gen/emitter.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "tools/gen/plan.h"
 
 namespace zeze::gen {
 namespace {

@@ -1,11 +1,18 @@
 #include "tools/gen/symbols.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 

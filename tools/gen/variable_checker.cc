@@ -1,16 +1,24 @@
 // Variables and their types.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/attribute_reader.h"
 #include "tools/gen/checker.h"
 #include "tools/gen/literal.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::gen {
 namespace {

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <chrono>
 
-#include <sys/types.h>
 #include <time.h>  // NOLINT(modernize-deprecated-headers): the clocks are those of POSIX.
 
 #include "zeze/base/check.h"
@@ -12,6 +11,8 @@
 namespace zeze {
 
 namespace {
+
+// NOLINTBEGIN(misc-include-cleaner): it looks for the clocks of <time.h> in headers of glibc's own.
 
 std::chrono::nanoseconds Read(clockid_t id) {
   timespec now{};
@@ -50,6 +51,8 @@ class OperatingSystemClock final : public Clock {
     }
   }
 };
+
+// NOLINTEND(misc-include-cleaner)
 
 }  // namespace
 
