@@ -122,14 +122,14 @@ void CheckUnknownKept(const Vector& vector) {
 Checker BeanKey(std::vector<std::string> types) {
   return [types](const Vector& vector) {
     Json bean;
-    Json& fields = bean.members.emplace_back("fields", Json()).second;
+    Json& fields = bean.Add("fields", {});
     const std::vector<std::string> parts = Split(vector.text(), ',');
     ASSERT_EQ(parts.size(), types.size());
     for (std::size_t i = 0; i < types.size(); ++i) {
       Json field;
-      field.members.emplace_back("id", Json()).second.text = std::to_string(i + 1);
-      field.members.emplace_back("type", Json()).second.text = types[i];
-      field.members.emplace_back("value", Json()).second.text = Split(parts[i], '=').back();
+      field.Add("id", {}).text = std::to_string(i + 1);
+      field.Add("type", {}).text = types[i];
+      field.Add("value", {}).text = Split(parts[i], '=').back();
       fields.items.push_back(std::move(field));
     }
     Vector described = vector;

@@ -1,8 +1,13 @@
 #include "tests/compatibility/json.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "zeze/base/check.h"
 
@@ -47,7 +52,7 @@ class Parser {
       do {
         std::string name = ParseString();
         ZEZE_CHECK(Take(":"));
-        value.members.emplace_back(std::move(name), ParseValue());
+        value.Add(std::move(name), ParseValue());
       } while (Take(","));
       ZEZE_CHECK(Take("}"));
     } else if (Take("[")) {
@@ -132,19 +137,21 @@ class Parser {
 
 }  // namespace
 
+Json& Json::Add(std::string name, Json value) {
+  names.push_back(std::move(name));
+  return items.emplace_back(std::move(value));
+}
+
 const Json& Json::operator[](std::string_view name) const {
-  for (const auto& [member, value] : members) {
-    if (member == name) return value;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return items[i];
   }
   ZEZE_CHECK(false && "no such member");
   return *this;
 }
 
 bool Json::Has(std::string_view name) const {
-  for (const auto& member : members) {
-    if (member.first == name) return true;
-  }
-  return false;
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Json ParseJson(std::string_view text) {

@@ -4,7 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace zeze::compatibility {
@@ -14,9 +13,11 @@ struct Json {
 
   Kind kind = Kind::kNull;
   bool boolean = false;
-  std::string text;  // Of a number or string.
-  std::vector<Json> items;
-  std::vector<std::pair<std::string, Json>> members;
+  std::string text;                // Of a number or string.
+  std::vector<Json> items;         // Of an array, or the values of an object.
+  std::vector<std::string> names;  // Of the items of an object.
+
+  Json& Add(std::string name, Json value);
 
   // Stops the test program if there is none: the file is ours.
   const Json& operator[](std::string_view name) const;

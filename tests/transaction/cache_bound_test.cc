@@ -40,7 +40,7 @@ TEST(CacheBound, WriteLoadOnRocksDbNeverExceedsTheCapacityByTenPercent) {
   {
     std::vector<std::jthread> writers;
     for (int thread = 0; thread < kThreads; ++thread) {
-      writers.emplace_back([&, thread] {
+      writers.emplace_back([&, thread, &peak = most[static_cast<std::size_t>(thread)]] {
         for (std::int64_t i = 0; i < kWritesPerThread; ++i) {
           const std::int64_t key = i * kThreads + thread;
           const std::int64_t code = engine.Call("write", [&](Transaction& tx) {
@@ -48,7 +48,7 @@ TEST(CacheBound, WriteLoadOnRocksDbNeverExceedsTheCapacityByTenPercent) {
             return 0;
           });
           if (code != 0) ++failures;
-          most[thread] = std::max(most[thread], table.statistics().cached);
+          peak = std::max(peak, table.statistics().cached);
         }
       });
     }

@@ -33,7 +33,6 @@ namespace {
 
 // A ListState as a bean.
 struct BListState {
-  static constexpr std::int64_t kTypeId = 11;
   static constexpr std::string_view kFullName = "test.BListState";
   std::int64_t length = 0;
   std::int64_t last = 0;

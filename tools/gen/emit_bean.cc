@@ -100,7 +100,7 @@ class StructNames {
 
 class HeaderEmitter {
  public:
-  HeaderEmitter(const Plan& plan, const Unit& unit) : plan_(plan), unit_(unit) {}
+  explicit HeaderEmitter(const Unit& unit) : unit_(unit) {}
 
   std::string Emit() {
     EmitIncludes();
@@ -463,7 +463,6 @@ class HeaderEmitter {
                                                              : std::to_string(value);
   }
 
-  const Plan& plan_;
   const Unit& unit_;
   CodeWriter out_;
   std::string includes_;
@@ -552,8 +551,8 @@ std::string CxxType(const Bean& bean, const Variable& variable, std::string_view
   }
 }
 
-void EmitUnit(const Plan& plan, const Unit& unit, GeneratedFiles& files) {
-  files[unit.path() + ".h"] = HeaderEmitter(plan, unit).Emit();
+void EmitUnit(const Unit& unit, GeneratedFiles& files) {
+  files[unit.path() + ".h"] = HeaderEmitter(unit).Emit();
   if (!unit.beans.empty()) files[unit.path() + ".cc"] = Trimmed(EmitSource(unit));
   // A namespace that shares the unit of another one still has the header that people expect.
   for (std::size_t index = 1; index < unit.namespaces.size(); ++index) {

@@ -134,7 +134,7 @@ void EmitProject(const Plan& plan, GeneratedFiles& files) {
 
 GeneratedFiles Emit(const Plan& plan, const EmitOptions& options) {
   GeneratedFiles files;
-  for (const auto& unit : plan.units) EmitUnit(plan, *unit, files);
+  for (const auto& unit : plan.units) EmitUnit(*unit, files);
   for (const Module* module : plan.modules) EmitModule(plan, *module, files);
   EmitProject(plan, files);
   EmitTracks(options.tracks, files);

@@ -26,7 +26,7 @@ struct EmitOptions {
 GeneratedFiles Emit(const Plan& plan, const EmitOptions& options);
 
 // The parts. For the emitter's own files.
-void EmitUnit(const Plan& plan, const Unit& unit, GeneratedFiles& files);
+void EmitUnit(const Unit& unit, GeneratedFiles& files);
 void EmitModule(const Plan& plan, const Module& module, GeneratedFiles& files);
 void EmitProject(const Plan& plan, GeneratedFiles& files);
 std::string Banner(const std::set<std::string>& sources);

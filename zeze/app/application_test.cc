@@ -30,7 +30,6 @@ constexpr TableDescriptor kNewVersion{.id = 1, .name = "test_Bank_tAccount", .ve
 
 // The same bean with another type for a variable.
 struct BOther {
-  static constexpr std::int64_t kTypeId = 1;
   static constexpr std::string_view kFullName = "test.BAccount";
   std::string balance;
 

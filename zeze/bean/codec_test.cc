@@ -195,7 +195,6 @@ TEST(CodecTest, WritesKeys) {
 }
 
 struct KeepsUnknown {
-  static constexpr std::int64_t kTypeId = 8;
   static constexpr std::string_view kFullName = "test.KeepsUnknown";
   std::int64_t value = 0;
   std::int32_t second = 0;

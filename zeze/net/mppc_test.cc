@@ -112,8 +112,8 @@ TEST(Mppc, CopiesOverTheWholeOffsetAndLengthRange) {
   std::mt19937 random(kSeed);
   std::string block;
   for (int i = 0; i < 9000; ++i) block.push_back(static_cast<char>(random()));
-  for (const std::size_t offset : {3, 63, 64, 319, 320, 8191, 8192, 8999}) {
-    for (const std::size_t length : {3, 4, 7, 8, 4095, 4096, 8191, 8192}) {
+  for (const std::size_t offset : {3U, 63U, 64U, 319U, 320U, 8191U, 8192U, 8999U}) {
+    for (const std::size_t length : {3U, 4U, 7U, 8U, 4095U, 4096U, 8191U, 8192U}) {
       const std::string start = block.substr(0, offset);
       std::string plain = start;
       for (std::size_t i = 0; i < length; ++i) plain.push_back(plain[plain.size() - offset]);

@@ -247,8 +247,8 @@ TEST(ByteReader, SkipsValuesOfEveryType) {
   };
   for (const auto& [type, bytes] : values) {
     SCOPED_TRACE(ToString(type));
-    ReadAll(bytes, [type = type](ByteReader& in) {
-      in.Skip(type);
+    ReadAll(bytes, [code = type](ByteReader& in) {
+      in.Skip(code);
       return 0;
     });
     // One byte less is not enough.

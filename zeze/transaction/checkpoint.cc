@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "zeze/base/asymmetric_fence.h"
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/transaction/engine.h"
@@ -175,6 +176,7 @@ Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
 std::uint64_t Checkpoint::AdvanceEpoch() {
   const std::uint64_t cut = epoch_.load(std::memory_order_relaxed);
   epoch_.store(cut + 1, std::memory_order_seq_cst);
+  HeavyFence();  // Every commit has announced its epoch by now, or will find the new one.
   engine_.contexts()->ForEach([cut](Context& context) {
     internal::Backoff backoff;
     while (true) {

@@ -18,6 +18,7 @@
 #include <functional>
 #include <vector>
 
+#include "zeze/base/asymmetric_fence.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -68,6 +69,19 @@ class Checkpoint {
   Checkpoint& operator=(const Checkpoint&) = delete;
 
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_seq_cst); }
+
+  // Announces the epoch of a commit before it relies on it: AdvanceEpoch in between either sees the
+  // announcement and waits until the context says 0 again, or is seen here (rule 10).
+  std::uint64_t Announce(internal::Context& context) const {
+    std::uint64_t epoch = this->epoch();
+    while (true) {
+      context.epoch.store(epoch, std::memory_order_release);
+      LightFence();
+      const std::uint64_t now = this->epoch();
+      if (now == epoch) return epoch;
+      epoch = now;
+    }
+  }
   bool groups() const { return options_.groups; }
 
   // Saves everything committed before the call. Returns the storage's error if it cannot now;

@@ -53,10 +53,9 @@ Outcome Transaction::Finish(std::int64_t code) {
   return FinishUnwritten(Outcome::kCommitted);
 }
 
-bool Transaction::LeaseExpired() {
-  if (engine_.options_.coherence == nullptr || engine_.options_.coherence->LeaseValid()) {
-    return false;
-  }
+inline bool Transaction::LeaseExpired() {
+  Coherence* coherence = engine_.options_.coherence;
+  if (coherence == nullptr || coherence->LeaseValid()) return false;
   failed_ = true;
   failure_code_ = result_code::kAbortException;
   failure_ = "the lease of this server has expired";
@@ -65,11 +64,11 @@ bool Transaction::LeaseExpired() {
 
 // Nothing is installed. The answer, a failure too, is believed only if what it was made of is true
 // (rule 14); made of unsaved data of a durable table it waits for that like its writer (rule 15).
-Outcome Transaction::FinishUnwritten(Outcome outcome) {
+inline Outcome Transaction::FinishUnwritten(Outcome outcome) {
   const bool checked = outcome == Outcome::kRolledBack || level_ == TransactionLevel::kSerializable;
-  if (checked) FindDirtyReads();
+  if (checked && engine_.checkpoint_->groups()) FindDirtyReads();
   const bool waits = has_durable_ || HasDurableActions();
-  const std::uint64_t epoch = waits ? PublishEpoch() : 0;
+  const std::uint64_t epoch = waits ? engine_.checkpoint_->Announce(context_) : 0;
   if (checked && !engine_.options_.unsafe_skip_validation) {
     culprit_ = FirstInvalid(accesses_.size());
   }
@@ -86,26 +85,25 @@ Outcome Transaction::FinishUnwritten(Outcome outcome) {
 
 // Reads of unsaved records tie the transaction to their writers: what it wrote must not be saved
 // before them (rule 13). Memory tables included: they carry dependencies too.
-void Transaction::FindDirtyReads() {
-  if (!engine_.checkpoint_->groups()) return;
+inline void Transaction::FindDirtyReads() {
   for (const Access& access : accesses_) {
     if (!writes_.empty() && IsWrite(access)) continue;
     if (!access.record->Dirty(access.word)) continue;
     dirty_reads_.push_back(access.record);
-    if (engine_.table(access.record->table_index).durable_at_commit()) has_durable_ = true;
+    if (access.table->durable_at_commit()) has_durable_ = true;
   }
 }
 
-bool Transaction::HasDurableActions() const {
+inline bool Transaction::HasDurableActions() const {
   return std::any_of(actions_.begin(), actions_.end(),
                      [](const Action& action) { return action.when == When::kDurable; });
 }
 
 // What may block or fail is done before anything is locked (rule 8).
-bool Transaction::PrepareWrites() {
+inline bool Transaction::PrepareWrites() {
   for (const std::uint32_t i : writes_) {
     Access& access = accesses_[i];
-    TableBase& table = engine_.table(access.record->table_index);
+    TableBase& table = *access.table;
     if (Word::RightOf(access.word) < Right::kModify) {
       Result<void> loaded = engine_.Load(context_, *access.record, Right::kModify);
       if (!loaded.ok()) {
@@ -135,7 +133,7 @@ bool Transaction::PrepareWrites() {
   return true;
 }
 
-bool Transaction::LockWrites() {
+inline bool Transaction::LockWrites() {
   if (writes_.size() > 1) {
     // Any order that all commits share will do; addresses cost nothing to compare.
     std::sort(writes_.begin(), writes_.end(), [this](std::uint32_t a, std::uint32_t b) {
@@ -170,19 +168,7 @@ void Transaction::UnlockWrites(std::size_t count) {
   }
 }
 
-// Announces the epoch before relying on it: a checkpoint that advanced it in between either sees
-// the announcement and waits, or is seen here (rule 10).
-std::uint64_t Transaction::PublishEpoch() {
-  std::uint64_t epoch = engine_.checkpoint_->epoch();
-  while (true) {
-    context_.epoch.store(epoch, std::memory_order_seq_cst);
-    const std::uint64_t now = engine_.checkpoint_->epoch();
-    if (now == epoch) return epoch;
-    epoch = now;
-  }
-}
-
-Record* Transaction::FirstInvalidAtCommit() const {
+inline Record* Transaction::FirstInvalidAtCommit() const {
   if (engine_.options_.unsafe_skip_validation) return nullptr;
   for (const Access& access : accesses_) {
     const std::uint64_t word = access.record->word.load(std::memory_order_seq_cst);
@@ -195,19 +181,22 @@ Record* Transaction::FirstInvalidAtCommit() const {
   return nullptr;
 }
 
-Outcome Transaction::Commit() {
+inline Outcome Transaction::Commit() {
   if (!PrepareWrites()) return failed_ ? Outcome::kFailed : Outcome::kConflict;
   if (!LockWrites()) return Outcome::kConflict;
-  const std::uint64_t epoch = PublishEpoch();
+  const std::uint64_t epoch = engine_.checkpoint_->Announce(context_);
   culprit_ = FirstInvalidAtCommit();
   if (culprit_ != nullptr || LeaseExpired()) {
     UnlockWrites(writes_.size());
     context_.epoch.store(0, std::memory_order_release);
     return culprit_ != nullptr ? Outcome::kConflict : Outcome::kFailed;
   }
-  FindDirtyReads();
+  if (engine_.checkpoint_->groups()) FindDirtyReads();
   for (const std::uint32_t i : writes_) Install(accesses_[i], epoch);
-  LogCommit(epoch);
+  // Alone, a commit to records that the log has already adds nothing to it.
+  if (!fresh_.empty() || has_durable_ || !actions_.empty() || engine_.checkpoint_->groups()) {
+    LogCommit(epoch);
+  }
   context_.epoch.store(0, std::memory_order_release);
 
   for (const auto& [value, dispose] : garbage_) {
@@ -221,9 +210,9 @@ Outcome Transaction::Commit() {
 }
 
 // Makes one write visible and unlocks its record.
-void Transaction::Install(Access& access, std::uint64_t epoch) {
+inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   Record& record = *access.record;
-  TableBase& table = engine_.table(record.table_index);
+  TableBase& table = *access.table;
   const std::uint64_t old_word = record.word.load(std::memory_order_relaxed);
   ValueHeader* old = record.value.load(std::memory_order_relaxed);
   ValueHeader* next = nullptr;
@@ -237,7 +226,8 @@ void Transaction::Install(Access& access, std::uint64_t epoch) {
     table.NoteUnsavedInsert(record);
   }
 
-  record.value.store(next, std::memory_order_seq_cst);
+  // Before any scan that may free the old value: the scan begins with a fence.
+  record.value.store(next, std::memory_order_release);
   if (access.hint != nullptr) access.hint->store(next, std::memory_order_relaxed);
   if (dirty && record.write_epoch < epoch) {
     // The flush of the last cut may still need the old value (rule 28). An older one kept aside is
@@ -266,7 +256,7 @@ void Transaction::Install(Access& access, std::uint64_t epoch) {
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);
 }
 
-void Transaction::LogCommit(std::uint64_t epoch) {
+inline void Transaction::LogCommit(std::uint64_t epoch) {
   const bool groups = engine_.checkpoint_->groups();
   if (has_durable_ || HasDurableActions()) MakeTicket();
   // In groups a transaction also ties records together that were in the log before; a lone record

@@ -20,25 +20,22 @@ namespace zeze::internal {
 
 namespace {
 
-// The context this thread used last, so that the next call of the same engine finds it at once.
-struct ThreadCache {
+std::atomic<std::uint64_t> last_pool_serial = 0;
+
+// Gives the thread's context back when the thread ends or turns to another engine.
+struct ContextKeeper {
   std::weak_ptr<ContextPool> owner;
-  ContextPool* pool = nullptr;
-  Context* context = nullptr;
-  bool in_use = false;
 
   void Drop() {
-    if (context != nullptr) {
-      if (const auto alive = owner.lock()) alive->Give(context);
-    }
-    context = nullptr;
-    pool = nullptr;
+    if (const auto alive = owner.lock()) alive->Give(last_context.context);
+    owner.reset();
+    last_context = {};
   }
 
-  ~ThreadCache() { Drop(); }
+  ~ContextKeeper() { Drop(); }
 };
 
-thread_local ThreadCache thread_cache;
+thread_local ContextKeeper context_keeper;
 
 // A context that loses a race within so many commits of the last one has a rival.
 constexpr std::uint64_t kOftenCommits = 1000;
@@ -46,6 +43,8 @@ constexpr std::chrono::nanoseconds kStandBackMin = std::chrono::microseconds(1);
 constexpr std::chrono::nanoseconds kStandBackMax = std::chrono::microseconds(64);
 
 }  // namespace
+
+constinit thread_local LastContext last_context;
 
 Context::Context(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)
     : participant(reclaimer), version_source(versions) {}
@@ -104,7 +103,7 @@ void Context::StandBack() {
 }
 
 ContextPool::ContextPool(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)
-    : reclaimer_(reclaimer), versions_(versions) {}
+    : reclaimer_(reclaimer), versions_(versions), serial_(++last_pool_serial) {}
 
 ContextPool::~ContextPool() = default;
 
@@ -129,29 +128,14 @@ void ContextPool::ForEach(const std::function<void(Context&)>& visit) {
   for (const auto& context : all_) visit(*context);
 }
 
-ContextLease::ContextLease(const std::shared_ptr<ContextPool>& pool) : pool_(pool.get()) {
-  ThreadCache& cache = thread_cache;
-  cached_ = !cache.in_use;
-  if (!cached_) {
-    context_ = pool_->Take();
-    return;
-  }
-  // A new pool at the address of one that ended is told apart by the weak pointer's owner.
-  if (cache.pool != pool_ || cache.owner.expired()) [[unlikely]] {
-    cache.Drop();
-    cache.owner = pool;
-    cache.pool = pool_;
-    cache.context = pool_->Take();
-  }
-  cache.in_use = true;
-  context_ = cache.context;
-}
-
-ContextLease::~ContextLease() {
+void ContextLease::Take(const std::shared_ptr<ContextPool>& pool) {
   if (cached_) {
-    thread_cache.in_use = false;
+    context_keeper.Drop();
+    context_keeper.owner = pool;
+    last_context = {.pool_serial = pool->serial(), .context = pool->Take(), .in_use = true};
+    context_ = last_context.context;
   } else {
-    pool_->Give(context_);
+    context_ = pool->Take();
   }
 }
 

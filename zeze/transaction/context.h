@@ -102,22 +102,49 @@ class ContextPool : public std::enable_shared_from_this<ContextPool> {
   Context* Take();
   void Give(Context* context);
 
+  // Unlike the address, never that of another pool.
+  std::uint64_t serial() const { return serial_; }
+
   // Every context ever made, taken or not. They are never removed before the pool ends.
   void ForEach(const std::function<void(Context&)>& visit);
 
  private:
   Reclaimer& reclaimer_;
   std::atomic<std::uint64_t>& versions_;
+  const std::uint64_t serial_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Context>> all_;
   std::vector<Context*> free_;
 };
 
+// The context a thread used last, so that its next call of the same engine finds it at once.
+struct LastContext {
+  std::uint64_t pool_serial = 0;
+  Context* context = nullptr;
+  bool in_use = false;
+};
+extern constinit thread_local LastContext last_context;
+
 // Borrows a context of the pool for the calling thread.
 class ContextLease {
  public:
-  explicit ContextLease(const std::shared_ptr<ContextPool>& pool);
-  ~ContextLease();
+  explicit ContextLease(const std::shared_ptr<ContextPool>& pool) : pool_(pool.get()) {
+    LastContext& last = last_context;
+    cached_ = !last.in_use;
+    if (cached_ && last.pool_serial == pool->serial()) [[likely]] {
+      last.in_use = true;
+      context_ = last.context;
+    } else {
+      Take(pool);
+    }
+  }
+  ~ContextLease() {
+    if (cached_) {
+      last_context.in_use = false;
+    } else {
+      pool_->Give(context_);
+    }
+  }
   ContextLease(const ContextLease&) = delete;
   ContextLease& operator=(const ContextLease&) = delete;
 
@@ -125,9 +152,11 @@ class ContextLease {
   Context* operator->() const { return context_; }
 
  private:
+  void Take(const std::shared_ptr<ContextPool>& pool);
+
   ContextPool* pool_;
-  Context* context_;
-  bool cached_;
+  Context* context_ = nullptr;
+  bool cached_ = false;
 };
 
 }  // namespace zeze::internal

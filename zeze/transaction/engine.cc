@@ -188,8 +188,8 @@ std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLev
   return code;
 }
 
-std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, ProcedureBody body,
-                                 TransactionLevel level) {
+inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, ProcedureBody body,
+                                        TransactionLevel level) {
   Transaction& tx = *context.transaction;
   for (int attempt = 1;; ++attempt) {
     tx.Begin(name, level, attempt);
@@ -214,8 +214,8 @@ std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Procedure
   }
 }
 
-std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome,
-                              std::int64_t code) {
+inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome,
+                                     std::int64_t code) {
   if (outcome == Outcome::kCommitted) {
     ContextStatistics::Count(tx.writes_.empty() ? context.statistics.read_only
                                                 : context.statistics.commits);
@@ -236,7 +236,7 @@ std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome
 }
 
 // False: the engine gave up before what the answer tells was saved.
-bool Engine::AwaitDurable(Transaction& tx) {
+inline bool Engine::AwaitDurable(Transaction& tx) {
   DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
   // Without durable data the ticket is the checkpoint's, and may be gone already.
   if (ticket == nullptr || !tx.has_durable_) return true;
@@ -415,13 +415,7 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to)
   if (dirty) {
     ticket = new DurabilityTicket;
     ticket->urgent = true;
-    std::uint64_t epoch = checkpoint_->epoch();
-    while (true) {
-      context.epoch.store(epoch, std::memory_order_seq_cst);
-      const std::uint64_t now = checkpoint_->epoch();
-      if (now == epoch) break;
-      epoch = now;
-    }
+    const std::uint64_t epoch = checkpoint_->Announce(context);
     internal::CommitLog& log = context.logs[epoch & 1];
     log.push_back(1 * 2 + 1);
     log.push_back(reinterpret_cast<std::uintptr_t>(ticket));

@@ -13,12 +13,6 @@
 
 #include "zeze/base/check.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ZEZE_POOL_BLOCKS 0  // So that AddressSanitizer sees each life of a block.
-#else
-#define ZEZE_POOL_BLOCKS 1
-#endif
-
 namespace zeze::internal {
 
 namespace {
@@ -27,10 +21,6 @@ constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kSmallSlabBytes = std::size_t{128} << 10;  // At least a batch of blocks.
 constexpr std::size_t kSmallSlabs = 16;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-
-constexpr std::size_t ClassOf(std::size_t bytes) {
-  return (bytes + BlockDepot::kGranularity - 1) / BlockDepot::kGranularity - 1;
-}
 
 }  // namespace
 
@@ -52,6 +42,14 @@ char* BlockDepot::Carve(std::size_t bytes) {
   }
   slab_left_ -= bytes;
   return std::exchange(slab_at_, slab_at_ + bytes);
+}
+
+void* BlockDepot::AllocateAlone(std::size_t bytes) {
+  return ::operator new(bytes, kAlignment);
+}
+
+void BlockDepot::FreeAlone(void* block) {
+  ::operator delete(block, kAlignment);
 }
 
 void BlockDepot::Take(std::size_t size_class, std::vector<void*>& blocks) {
@@ -108,32 +106,6 @@ Participant::~Participant() {
 void Participant::Extend() {
   upper_seen_ = reclaimer_.era();
   upper_.exchange(upper_seen_, std::memory_order_seq_cst);
-}
-
-void* Participant::Allocate(std::size_t bytes) {
-  if (ZEZE_POOL_BLOCKS == 0 || bytes > BlockDepot::kBlockBytesMax) {
-    return ::operator new(bytes, kAlignment);
-  }
-  const std::size_t size_class = ClassOf(bytes);
-  auto& free = free_[size_class];
-  if (free.empty()) [[unlikely]]
-    reclaimer_.depot_.Take(size_class, free);
-  void* block = free.back();
-  free.pop_back();
-  return block;
-}
-
-void Participant::Free(void* block, std::size_t bytes) {
-  if (ZEZE_POOL_BLOCKS == 0 || bytes > BlockDepot::kBlockBytesMax) {
-    ::operator delete(block, kAlignment);
-    return;
-  }
-  const std::size_t size_class = ClassOf(bytes);
-  auto& free = free_[size_class];
-  free.push_back(block);
-  if (free.size() >= kFreeBlocksMax + BlockDepot::kBatch) [[unlikely]] {
-    reclaimer_.depot_.Give(size_class, free);
-  }
 }
 
 void Participant::Scan() {

@@ -39,6 +39,21 @@ class BlockDepot {
   BlockDepot(const BlockDepot&) = delete;
   BlockDepot& operator=(const BlockDepot&) = delete;
 
+  // Large blocks are allocated one by one; under AddressSanitizer all, so that it sees each life of
+  // a block.
+  static constexpr bool Pools(std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+    return bytes == 0;
+#else
+    return bytes <= kBlockBytesMax;
+#endif
+  }
+  static constexpr std::size_t ClassOf(std::size_t bytes) {
+    return (bytes + kGranularity - 1) / kGranularity - 1;
+  }
+  static void* AllocateAlone(std::size_t bytes);
+  static void FreeAlone(void* block);
+
   // Appends a batch of free blocks of the class.
   void Take(std::size_t size_class, std::vector<void*>& blocks);
   // Takes back the last kBatch blocks.
@@ -122,8 +137,26 @@ class alignas(64) Participant {
   }
 
   // Raw memory from the pool. `bytes` must be the same in Free.
-  void* Allocate(std::size_t bytes);
-  void Free(void* block, std::size_t bytes);
+  void* Allocate(std::size_t bytes) {
+    if (!BlockDepot::Pools(bytes)) [[unlikely]]
+      return BlockDepot::AllocateAlone(bytes);
+    const std::size_t size_class = BlockDepot::ClassOf(bytes);
+    std::vector<void*>& free = free_[size_class];
+    if (free.empty()) [[unlikely]]
+      reclaimer_.depot_.Take(size_class, free);
+    void* block = free.back();
+    free.pop_back();
+    return block;
+  }
+  void Free(void* block, std::size_t bytes) {
+    if (!BlockDepot::Pools(bytes)) [[unlikely]]
+      return BlockDepot::FreeAlone(block);
+    const std::size_t size_class = BlockDepot::ClassOf(bytes);
+    std::vector<void*>& free = free_[size_class];
+    free.push_back(block);
+    if (free.size() >= kFreeBlocksMax + BlockDepot::kBatch) [[unlikely]]
+      reclaimer_.depot_.Give(size_class, free);
+  }
 
   std::uint64_t era() const { return reclaimer_.era(); }
 

@@ -391,7 +391,7 @@ class Table final : public TableBase {
         }
         record = &FindOrCreate(tx.context(), key);
       }
-      if (internal::Access* access = tx.Open(*record, for_write)) {
+      if (internal::Access* access = tx.Open(*this, *record, for_write)) {
         Note(*access, hint);
         return *access;
       }

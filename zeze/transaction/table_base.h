@@ -99,7 +99,7 @@ class TableBase {
   void CheckAttached() const;
 
   const TableDescriptor descriptor_;
-  const internal::ValueOperations& values_;
+  const internal::ValueOperations values_;
   std::string name_;
   std::int32_t id_ = 0;
   TableOptions options_;

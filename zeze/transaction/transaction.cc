@@ -59,7 +59,7 @@ void Transaction::Begin(ProcedureName name, TransactionLevel level, int attempt)
   attempt_ = attempt;
 }
 
-Access* Transaction::FindAccess(const Record* record) {
+inline Access* Transaction::FindAccess(const Record* record) {
   if (accesses_.size() <= kLinearMax) {
     for (Access& access : accesses_) {
       if (access.record == record) return &access;
@@ -73,8 +73,10 @@ Access* Transaction::FindAccess(const Record* record) {
   return nullptr;
 }
 
-Access& Transaction::AddAccess(Record& record, std::uint64_t word, ValueHeader* value) {
+inline Access& Transaction::AddAccess(TableBase& table, Record& record, std::uint64_t word,
+                                      ValueHeader* value) {
   Access& access = accesses_.emplace_back();
+  access.table = &table;
   access.record = &record;
   access.word = word;
   access.committed = value;
@@ -94,7 +96,7 @@ Access& Transaction::AddAccess(Record& record, std::uint64_t word, ValueHeader* 
   return access;
 }
 
-Access* Transaction::Open(Record& record, bool for_write) {
+Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   if (aborted_ || failed_) throw TransactionAborted{};  // Swallowed before: it ends here again.
   if (Access* known = FindAccess(&record)) return known;
 
@@ -129,7 +131,7 @@ Access* Transaction::Open(Record& record, bool for_write) {
   }
   const std::size_t count = accesses_.size();
   if (count < kLinearMax || (count & (count - 1)) == 0) Revalidate(count);
-  return &AddAccess(record, word, value);
+  return &AddAccess(table, record, word, value);
 }
 
 // User code never sees a mixed state: when it reads something new, everything it read before is
@@ -158,7 +160,7 @@ void Transaction::SaveForUndo(Access& access) {
   if (savepoint_ == 0 || access.savepoint >= savepoint_) return;
   ValueHeader* content = nullptr;
   if (access.state == AccessState::kEdited) {
-    const auto& values = engine_.table(access.record->table_index).values_;
+    const auto& values = access.table->values_;
     content = values.copy(context_.participant, *access.working);
   }
   undo_.push_back({IndexOf(access), access.state, access.generation, access.savepoint, content});
@@ -169,7 +171,7 @@ void Transaction::MakeEditable(Access& access) {
   SaveForUndo(access);
   if (access.state == AccessState::kEdited) return;
   ZEZE_CHECK(access.state == AccessState::kRead && access.committed != nullptr);
-  const auto& values = engine_.table(access.record->table_index).values_;
+  const auto& values = access.table->values_;
   if (access.working == nullptr) {
     access.working = values.copy(context_.participant, *access.committed);
   } else {
@@ -180,7 +182,7 @@ void Transaction::MakeEditable(Access& access) {
 
 void Transaction::SetWorking(Access& access, ValueHeader* fresh) {
   SaveForUndo(access);
-  TableBase& table = engine_.table(access.record->table_index);
+  TableBase& table = *access.table;
   if (access.working == nullptr) {
     access.working = fresh;
   } else {
@@ -257,7 +259,7 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark) {
     const Undo undo = undo_.back();
     undo_.pop_back();
     Access& access = accesses_[undo.access];
-    const auto& values = engine_.table(access.record->table_index).values_;
+    const auto& values = access.table->values_;
     // Content that vanishes by the rollback takes its handles along; content that is put back keeps
     // its address and its handles, even if it was removed in between.
     access.generation = undo.state == AccessState::kEdited ? undo.generation : ++last_generation_;
@@ -313,12 +315,12 @@ void Transaction::RunActions(bool committed) {
 void Transaction::Reset() {
   for (Access& access : accesses_) {
     if (access.working == nullptr) continue;
-    const auto& values = engine_.table(access.record->table_index).values_;
+    const auto& values = access.table->values_;
     values.dispose(context_.participant, access.working);
   }
   for (const Undo& undo : undo_) {
     if (undo.content == nullptr) continue;
-    const auto& values = engine_.table(accesses_[undo.access].record->table_index).values_;
+    const auto& values = accesses_[undo.access].table->values_;
     values.dispose(context_.participant, undo.content);
   }
   ++serial_;  // Handles of this run are void.

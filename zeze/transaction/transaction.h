@@ -57,6 +57,7 @@ enum class AccessState : std::uint8_t {
 // One record in a transaction.
 struct Access {
   Record* record = nullptr;
+  TableBase* table = nullptr;
   std::uint64_t word = 0;                // When it was read; unlocked.
   ValueHeader* committed = nullptr;      // What was read; protected until the transaction ends.
   ValueHeader* working = nullptr;        // One address for the life of the transaction.
@@ -118,7 +119,7 @@ class Transaction {
 
   // The transaction's entry for the record, read and checked. Throws TransactionAborted.
   // Null: the record was evicted; find it again.
-  internal::Access* Open(internal::Record& record, bool for_write);
+  internal::Access* Open(TableBase& table, internal::Record& record, bool for_write);
   internal::Access& at(std::size_t index) { return accesses_[index]; }
   std::size_t IndexOf(const internal::Access& access) const {
     return static_cast<std::size_t>(&access - accesses_.data());
@@ -169,7 +170,7 @@ class Transaction {
   void Reset();
 
   internal::Access* FindAccess(const internal::Record* record);
-  internal::Access& AddAccess(internal::Record& record, std::uint64_t word,
+  internal::Access& AddAccess(TableBase& table, internal::Record& record, std::uint64_t word,
                               internal::ValueHeader* value);
   void Revalidate(std::size_t count);
   internal::Record* FirstInvalid(std::size_t count) const;
@@ -183,7 +184,6 @@ class Transaction {
   bool PrepareWrites();
   bool LockWrites();
   void UnlockWrites(std::size_t count);
-  std::uint64_t PublishEpoch();
   internal::Record* FirstInvalidAtCommit() const;
   static bool IsWrite(const internal::Access& access) {
     return access.state == internal::AccessState::kEdited ||
