@@ -26,6 +26,8 @@ std::string_view ToString(ErrorCode code) {
       return "in use";
     case ErrorCode::kConflict:
       return "conflict";
+    case ErrorCode::kFenced:
+      return "fenced";
   }
   return "unknown";  // A newer peer may send a code that this build does not know.
 }

@@ -28,6 +28,7 @@ enum class ErrorCode : std::uint8_t {
   kIncompatible = 8,    // The stored schema and the program's do not fit.
   kInUse = 9,           // Another process holds it.
   kConflict = 10,       // Somebody else changed it first.
+  kFenced = 11,         // This process has lost its rights for ever: discard everything and end.
 };
 
 std::string_view ToString(ErrorCode code);

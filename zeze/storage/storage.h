@@ -30,6 +30,7 @@
 
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/fence.h"
 
 namespace zeze {
 
@@ -162,7 +163,12 @@ class Storage {
   //   kUnknownOutcome   Written or not, also after a restart: repeat exactly the same writes before
   //                     any other flush of these rows. After success of that everything is known.
   //   kCorrupt          The database is damaged; nothing more can be written. Stop the process.
+  //   kFenced           Nothing was written and nothing ever will be: the rights of this process were
+  //                     taken away. Discard everything, end, no last checkpoint.
   virtual Result<void> Flush(std::span<const StorageWrite> writes, bool sync) = 0;
+
+  // Null: the database belongs to one process, which a lock keeps alone.
+  virtual Fence* fence() { return nullptr; }
 
   // Framework data (schemas, addresses) that several processes may change: read, compute, save with
   // the version that was read. Absent data has version 0. Returns the new version, one higher.
