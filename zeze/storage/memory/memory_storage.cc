@@ -1,6 +1,7 @@
 #include "zeze/storage/memory/memory_storage.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,8 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/fence_table.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {
@@ -41,6 +44,7 @@ class MemoryDatabase {
   // Rows are behind a pointer so that a renamed table keeps its address.
   std::map<std::string, std::shared_ptr<Rows>, std::less<>> tables ZEZE_GUARDED_BY(mutex);
   std::map<std::string, VersionedData, std::less<>> versioned ZEZE_GUARDED_BY(mutex);
+  FenceTable fences ZEZE_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -120,10 +124,84 @@ class MemoryTable final : public StorageTable {
   const std::shared_ptr<Rows> rows_;  // The rows themselves are guarded by database_.mutex.
 };
 
+// The fence of one storage: which server it is, and how far its lanes are.
+class MemoryFence final : public Fence {
+ public:
+  explicit MemoryFence(MemoryDatabase& database) : database_(database) {}
+
+  Result<FenceStart> Start(const FenceStartOptions& options) override {
+    MutexLock lock(database_.mutex);
+    ZEZE_CHECK(epoch_ == 0);  // Once in the life of a storage.
+    FenceStart started = database_.fences.Start(options);
+    server_id_ = options.server_id;
+    epoch_ = started.epoch;
+    return started;
+  }
+
+  Result<void> Renew() override {
+    MutexLock lock(database_.mutex);
+    ZEZE_CHECK(epoch_ != 0);
+    return Pass(FenceLane::kRenew);
+  }
+
+  Result<void> Finish() override {
+    MutexLock lock(database_.mutex);
+    ZEZE_CHECK(epoch_ != 0);
+    if (database_.fences.Finish(server_id_, epoch_)) return {};
+    return FencedError(server_id_, epoch_,
+                       database_.fences.ReadLane(server_id_, FenceLane::kFlush));
+  }
+
+  Result<std::int64_t> RaiseTerm(std::int32_t shard) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.RaiseTerm(shard);
+  }
+
+  Result<std::vector<LiveServer>> ListLive() override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.ListLive();
+  }
+
+  Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                             std::int64_t term) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.Evict(server_id, epoch, shard, term);
+  }
+
+  Result<ServerRow> Read(std::int32_t server_id) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.Read(server_id);
+  }
+
+  // The rows are never older than they were.
+  Result<std::string> History() override { return std::string("memory"); }
+
+  // The fence statement of a flush; nothing to check before Start.
+  Result<void> PassFlush() ZEZE_REQUIRES(database_.mutex) {
+    if (epoch_ == 0) return {};
+    return Pass(FenceLane::kFlush);
+  }
+
+ private:
+  Result<void> Pass(FenceLane lane) ZEZE_REQUIRES(database_.mutex) {
+    std::int64_t& seq = seqs_.at(static_cast<std::size_t>(lane));
+    if (!database_.fences.Flush(server_id_, lane, epoch_, seq + 1)) {
+      return FencedError(server_id_, epoch_, database_.fences.ReadLane(server_id_, lane));
+    }
+    ++seq;
+    return {};
+  }
+
+  MemoryDatabase& database_;
+  std::int32_t server_id_ ZEZE_GUARDED_BY(database_.mutex) = 0;
+  std::int64_t epoch_ ZEZE_GUARDED_BY(database_.mutex) = 0;  // 0: not started.
+  std::array<std::int64_t, kFenceLaneCount> seqs_ ZEZE_GUARDED_BY(database_.mutex) = {};
+};
+
 class MemoryStorage final : public Storage {
  public:
   explicit MemoryStorage(std::shared_ptr<MemoryDatabase> database)
-      : database_(std::move(database)) {}
+      : database_(std::move(database)), fence_(*database_) {}
 
   std::string Description() const override { return "memory"; }
   StorageLimits limits() const override { return kLimits; }
@@ -158,12 +236,15 @@ class MemoryStorage final : public Storage {
     }
     MutexLock lock(database_->mutex);
     CheckOpen();
+    if (Result<void> passed = fence_.PassFlush(); !passed.ok()) return passed;
     for (std::size_t i = 0; i < writes.size(); ++i) {
       Apply(static_cast<MemoryTable*>(writes[i].table)->rows(), writes[i].key,
             std::move(values[i]));
     }
     return {};
   }
+
+  Fence* fence() override { return &fence_; }
 
   Result<std::optional<VersionedData>> LoadVersioned(std::string_view id) override {
     MutexLock lock(database_->mutex);
@@ -233,6 +314,7 @@ class MemoryStorage final : public Storage {
   }
 
   const std::shared_ptr<MemoryDatabase> database_;
+  MemoryFence fence_;
   std::map<std::string, std::unique_ptr<MemoryTable>, std::less<>> opened_
       ZEZE_GUARDED_BY(database_->mutex);
   bool closed_ ZEZE_GUARDED_BY(database_->mutex) = false;

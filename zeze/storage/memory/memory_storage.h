@@ -23,8 +23,8 @@ class MemoryDatabase;
 std::shared_ptr<MemoryDatabase> NewMemoryDatabase();
 
 // Never fails, and no operation ever returns kUnavailable, kUnknownOutcome or kCorrupt. Several
-// storages may be open on one database, as several servers on one SQL database. A null database
-// stands for a new one.
+// storages may be open on one database, as several servers on one SQL database, each with a fence
+// of its own. A null database stands for a new one.
 //
 // One mutex guards a whole database; it is held for the work on the maps, never for a callback.
 std::unique_ptr<Storage> OpenMemoryStorage(std::shared_ptr<MemoryDatabase> database = nullptr);

@@ -61,6 +61,7 @@ class FaultyStorage final : public Storage {
   Result<StorageTable*> OpenTable(std::string_view name) override;
   Result<std::vector<std::string>> ListTables() override { return behind_.ListTables(); }
   Result<void> Flush(std::span<const StorageWrite> writes, bool sync) override;
+  Fence* fence() override { return behind_.fence(); }
   Result<std::optional<VersionedData>> LoadVersioned(std::string_view id) override {
     return behind_.LoadVersioned(id);
   }
