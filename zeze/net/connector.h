@@ -1,0 +1,55 @@
+// Connector: keeps one connection to an address open.
+//
+//   std::shared_ptr<Connector> connector = service.Connect({.host = "10.0.0.7", .port = 5004});
+//   Result<ConnectionPtr> connection = connector->WaitReady(std::chrono::seconds(5));
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "zeze/base/result.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/tls.h"
+
+namespace zeze {
+
+struct ConnectorOptions {
+  std::string host = {};  // Name or address.
+  std::uint16_t port = 0;
+
+  // After a failure or a lost connection: again after about first_delay, then twice as long each
+  // time, up to delay_max; from the beginning once a connection was ready.
+  bool reconnect = true;
+  std::chrono::nanoseconds first_delay = std::chrono::seconds(1);
+  std::chrono::nanoseconds delay_max = std::chrono::seconds(8);
+
+  // Null: not encrypted, or by the handshake only. The certificate must be for tls_name; empty: for
+  // host.
+  TlsContextPtr tls = nullptr;
+  std::string tls_name = {};
+};
+
+// Thread-safe.
+class Connector {
+ public:
+  virtual ~Connector() = default;
+
+  // "host:port", for log lines.
+  virtual const std::string& name() const = 0;
+
+  // The connection if it is ready to send on, else null. A connection appears here before OnOpen
+  // runs for it.
+  virtual ConnectionPtr connection() const = 0;
+
+  // Blocks until there is one. Fails with kUnavailable and the last failure's text when patience
+  // ends, and at once when there will be none (stopped, or failed without reconnect). Not on
+  // network threads.
+  virtual Result<ConnectionPtr> WaitReady(std::chrono::nanoseconds patience) = 0;
+
+  // Closes the connection and makes no more.
+  virtual void Stop() = 0;
+};
+
+}  // namespace zeze

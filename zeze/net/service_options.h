@@ -1,0 +1,131 @@
+// ServiceOptions: how the connections of a service behave, and what they may cost.
+//
+//   ServiceOptions options{.name = "Game", .handshake = HandshakeOptions{}, .executor = &pool};
+//   Result<ServiceSettings> settings = SettingsFromConfig(config.Service("Game"));
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "zeze/base/executor.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/rsa.h"
+
+namespace zeze {
+
+// Where something that arrives on a connection is handled.
+enum class Dispatch : std::uint8_t {
+  // On the connection's network thread, at once, in order. It must not wait, not even for a lock
+  // that somebody holds for long. Arguments may refer to the received bytes.
+  kInline,
+
+  // On the executor, one after the other for each connection, in the order of arrival. Connections
+  // do not wait for each other.
+  kOrdered,
+
+  // On the executor, in any order and in parallel.
+  kParallel,
+};
+
+// The messages that open a connection: what a server recommends to its clients. Clients follow the
+// server, so of these only server_key_hex matters for them.
+struct HandshakeOptions {
+  EncryptType encrypt = EncryptType::kNone;
+  CompressType compress_to_client = CompressType::kNone;
+  CompressType compress_to_server = CompressType::kNone;
+
+  // With encrypt = kAesWithIp: the server's address as its clients see it, if it is not that of
+  // the accepted socket (behind NAT).
+  std::optional<NetAddress> secure_ip = std::nullopt;
+
+  // For kRsaAes: the server's private key; the client's copy of the server's public one.
+  std::shared_ptr<const RsaPrivateKey> server_private_key = nullptr;
+  std::string server_key_hex = {};
+
+  // Refuse clients that choose no encryption although `encrypt` asks for it.
+  bool require_encryption = true;
+};
+
+// All zero: off. See keep_alive.h.
+struct KeepAliveOptions {
+  std::chrono::nanoseconds check_period{0};
+
+  // Close when nothing was received for longer.
+  std::chrono::nanoseconds receive_timeout{0};
+
+  // Connections that this side opened: send a keep-alive when nothing was sent, or nothing
+  // received, for longer.
+  std::chrono::nanoseconds send_timeout{0};
+};
+
+struct SocketOptions {
+  bool no_delay = true;
+  bool tcp_keep_alive = true;
+  int send_buffer_bytes = 0;     // 0: the system's.
+  int receive_buffer_bytes = 0;  // 0: the system's.
+};
+
+// Every limit has a defined behaviour, written beside it.
+struct ServiceOptions {
+  std::string name = "service";  // In log lines.
+
+  // Absent: plain, the first byte of a connection is the first byte of a frame.
+  std::optional<HandshakeOptions> handshake = std::nullopt;
+
+  KeepAliveOptions keep_alive = {};
+  SocketOptions socket = {};
+
+  // A frame that claims more closes its connection, before its body is stored.
+  std::size_t frame_bytes_max = 2 << 20;
+
+  // Queued output of a connection. A message that does not fit is refused (Send and Call fail with
+  // kOverloaded) and the connection goes on; an answer that does not fit closes it, because its
+  // peer would wait for nothing. Before that, at a half, a connection is no longer read from, until
+  // its output has gone down to a quarter.
+  std::size_t output_bytes_max = 2 << 20;
+
+  // A connection to which not one byte could be written for so long is closed. 0: never.
+  std::chrono::nanoseconds write_stall_timeout = std::chrono::seconds(60);
+
+  // Accepted connections beyond this are closed at once.
+  std::size_t connections_max = 1024;
+
+  // Accepted connections that are not ready yet (proxy header, TLS, handshake); more are closed.
+  std::size_t handshakes_max = 256;
+
+  // From connect or accept until the connection is ready; longer closes it.
+  std::chrono::nanoseconds handshake_timeout = std::chrono::seconds(10);
+
+  // Calls of a connection without an answer yet; more fail with kOverloaded. At most 1,048,576.
+  std::size_t calls_max = 65536;
+
+  // Of calls whose descriptor and options say nothing.
+  std::chrono::nanoseconds call_timeout = std::chrono::seconds(5);
+
+  // Where handlers, completions of calls, OnOpen and OnClose run unless they say otherwise.
+  Dispatch dispatch = Dispatch::kInline;
+
+  // Required for kOrdered and kParallel; outlives the service.
+  Executor* executor = nullptr;
+
+  // Of one connection: messages and their bytes that wait for the executor or run on it. Beyond
+  // either the connection is no longer read from.
+  std::size_t dispatched_messages_max = 4096;
+  std::size_t dispatched_bytes_max = 4 << 20;
+
+  // A request without a handler is answered with kNotImplemented; true: closes the connection.
+  bool close_when_no_handler = false;
+
+  // Write from the thread that sends, if nothing is queued, instead of waking the network thread:
+  // saves a thread switch for each message, and costs a system call for each. For few messages that
+  // somebody waits for.
+  bool send_from_caller = false;
+};
+
+}  // namespace zeze
