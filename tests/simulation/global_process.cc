@@ -1,0 +1,160 @@
+#include "tests/simulation/global_process.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "tests/simulation/database.h"
+#include "tests/simulation/server.h"
+#include "tests/simulation/world.h"
+#include "zeze/base/result.h"
+#include "zeze/global/agent.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/global_server.h"
+#include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/fence_table.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::simulation {
+
+GlobalProcess::GlobalProcess(Cluster& cluster, std::size_t shard,
+                             const global::GlobalOptions& options)
+    : cluster_(cluster),
+      world_(cluster.world),
+      shard_(shard),
+      process_(cluster.world.StartProcess(fmt::format("global{}", shard))),
+      machine_(options, *this) {
+  world_.After(process_, Time{0}, [this] {
+    machine_.Start(now());
+    Work();
+  });
+}
+
+void GlobalProcess::Work() {
+  if (!alive()) return;
+  if (machine_.deposed()) {
+    world_.Kill(process_);
+    return;
+  }
+  const Time next = machine_.NextDeadline();
+  if (next == Time::max()) return;
+  const std::uint64_t tick = ++ticks_;
+  world_.After(process_, std::max(next - now(), Time{0}) + microseconds(10), [this, tick] {
+    if (tick != ticks_) return;
+    machine_.Tick(now());
+    Work();
+  });
+}
+
+void GlobalProcess::OnClosed(LinkId link) {
+  links_.erase(link);
+  machine_.OnClosed(now(), link);
+  Work();
+}
+
+template <typename Deliver>
+void GlobalProcess::Send(global::ConnectionId to, Deliver deliver) {
+  const auto at = links_.find(to);
+  if (at == links_.end()) return;
+  Server* server = at->second;
+  world_.Send(to, process_, [this, server, to, deliver] {
+    if (global::GlobalAgent* agent = server->agent(shard_)) deliver(*agent, to);
+  });
+}
+
+void GlobalProcess::SendLoginReply(global::ConnectionId to, const global::LoginReply& reply) {
+  Send(to, [reply](global::GlobalAgent& agent, LinkId link) { agent.OnLoginReply(link, reply); });
+}
+
+void GlobalProcess::SendGrant(global::ConnectionId to, std::uint64_t request,
+                              std::string_view key, Right right) {
+  Send(to, [request, key = std::string(key), right](global::GlobalAgent& agent, LinkId link) {
+    agent.OnGrant(link, request, key, right);
+  });
+}
+
+void GlobalProcess::SendRefusal(global::ConnectionId to, std::uint64_t request,
+                                std::string_view key, global::Refusal refusal) {
+  Send(to, [request, key = std::string(key), refusal](global::GlobalAgent& agent, LinkId link) {
+    agent.OnRefusal(link, request, key, refusal);
+  });
+}
+
+void GlobalProcess::SendReleased(global::ConnectionId to, std::uint64_t request,
+                                 std::string_view key) {
+  Send(to, [request, key = std::string(key)](global::GlobalAgent& agent, LinkId link) {
+    agent.OnReleased(link, request, key);
+  });
+}
+
+void GlobalProcess::SendReduce(global::ConnectionId to, std::uint64_t serial,
+                               std::string_view key, Right right) {
+  Send(to, [serial, key = std::string(key), right](global::GlobalAgent& agent, LinkId link) {
+    agent.OnReduce(link, serial, key, right);
+  });
+}
+
+// What was sent before arrives before the other end sees the close.
+void GlobalProcess::Close(global::ConnectionId connection) {
+  const auto at = links_.find(connection);
+  if (at == links_.end()) return;
+  Server* server = at->second;
+  links_.erase(at);
+  world_.Send(connection, process_, [this, server, connection] {
+    if (global::GlobalAgent* agent = server->agent(shard_)) agent->OnClosed(connection);
+    world_.Close(connection, server->process());
+  });
+}
+
+void GlobalProcess::RaiseTerm() {
+  cluster_.database.RaiseTerm(process_, static_cast<std::int32_t>(shard_),
+                              [this](Result<std::int64_t> term) {
+                                machine_.OnTermRaised(now(), term);
+                                Work();
+                              });
+}
+
+void GlobalProcess::ReadTerm() {
+  cluster_.database.ReadTerm(process_, static_cast<std::int32_t>(shard_),
+                             [this](Result<FenceTable::TermRow> row) {
+                               machine_.OnTerm(now(), row.ok()
+                                                          ? Result<std::int64_t>(row.value().term)
+                                                          : Result<std::int64_t>(row.error()));
+                               Work();
+                             });
+}
+
+void GlobalProcess::ListLive() {
+  cluster_.database.ListLive(process_, [this](Result<std::vector<LiveServer>> servers) {
+    machine_.OnLiveServers(now(), servers);
+    Work();
+  });
+}
+
+void GlobalProcess::Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) {
+  cluster_.database.Evict(process_, server_id, epoch, static_cast<std::int32_t>(shard_), term,
+                          [this, server_id, epoch](Result<EvictOutcome> outcome) {
+                            machine_.OnEvicted(now(), server_id, epoch, outcome);
+                            Work();
+                          });
+}
+
+void GlobalProcess::ReadServer(std::int32_t server_id) {
+  cluster_.database.Read(process_, server_id, [this, server_id](Result<Fence::ServerRow> row) {
+    machine_.OnServerRow(now(), server_id, row);
+    Work();
+  });
+}
+
+void GlobalProcess::Alert(const std::string& text) {
+  world_.Say(fmt::format("{}: {}", world_.name(process_), text));
+}
+
+}  // namespace zeze::simulation

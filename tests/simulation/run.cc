@@ -1,0 +1,372 @@
+#include "tests/simulation/run.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "tests/history/checker.h"
+#include "tests/history/history.h"
+#include "tests/simulation/database.h"
+#include "tests/simulation/global_process.h"
+#include "tests/simulation/server.h"
+#include "tests/simulation/world.h"
+#include "zeze/global/global_server.h"
+
+namespace zeze::simulation {
+
+namespace {
+
+constexpr std::size_t kWorkers = 6;
+constexpr Time kTrouble = seconds(30);
+constexpr Time kPatience = seconds(90);
+
+class Life {
+ public:
+  Life(std::uint64_t seed, const RunOptions& options)
+      : world_(seed),
+        database_(world_,
+                  {.evict_kills_sessions = world_.Chance(0.7),
+                   .unsafe_no_fence = options.left_out == LeftOut::kFence,
+                   .unsafe_no_sequence = options.left_out == LeftOut::kFenceSequence},
+                  works_),
+        cluster_{.world = world_, .database = database_, .lease = {}, .works = works_,
+                 .servers = {}, .globals = {}, .unsafe = {}} {
+    world_.KeepStory(options.keep_story);
+    cluster_.shard_count = 1 + world_.Below(2);
+    cluster_.unsafe = {.no_lease_check = options.left_out == LeftOut::kLeaseCheck,
+                       .no_flush_before_reduce = options.left_out == LeftOut::kFlushBeforeReduce,
+                       .no_connection_order = options.left_out == LeftOut::kConnectionOrder,
+                       .no_load_stamp = options.left_out == LeftOut::kLoadStamp,
+                       .no_start_term = options.left_out == LeftOut::kStartTerm,
+                       .announce_lowered = options.left_out == LeftOut::kAnnounceUnsaved};
+    global_options_.lease = cluster_.lease;
+    global_options_.unsafe_free_at_once = options.left_out == LeftOut::kWaitBeforeFreeing;
+    global_options_.unsafe_ignore_start_term = cluster_.unsafe.no_start_term;
+    server_count_ = 2 + world_.Below(3);
+    const std::size_t keys = 2 + world_.Below(5);
+    for (std::size_t i = 0; i < keys; ++i) {
+      keys_.push_back(fmt::format("{}{}", world_.Chance(0.3) ? 'd' : 'k', i));
+    }
+  }
+
+  RunReport Live() {
+    RunReport report;
+    try {
+      cluster_.globals.resize(cluster_.shard_count);
+      for (std::size_t shard = 0; shard < cluster_.shard_count; ++shard) Supervise(shard);
+      for (std::size_t i = 0; i < server_count_; ++i) {
+        current_.push_back(nullptr);
+        Supervise(static_cast<std::int32_t>(i));
+      }
+      for (std::size_t worker = 0; worker < kWorkers; ++worker) NextWork(worker);
+      PlanFaults();
+      world_.Run(kTrouble);
+      Calm();
+      Verify(report);
+    } catch (const Violation& violation) {
+      report.failure = violation.text;
+    }
+    for (const auto& [id, work] : works_) {
+      if (work.committed && work.durable) ++report.committed_count;
+      if (work.committed && !work.durable && !work.writes.empty()) ++report.lost_count;
+      if (!work.committed) ++report.failed_count;
+    }
+    report.fault_count = fault_count_;
+    report.event_count = world_.event_count();
+    report.story = world_.story();
+    return report;
+  }
+
+ private:
+  // --- daemons that start what is gone ---
+
+  void Supervise(std::int32_t server_id) {
+    Server*& server = current_[static_cast<std::size_t>(server_id)];
+    if (server == nullptr || !server->alive()) {
+      cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id));
+      server = cluster_.servers.back().get();
+    }
+    world_.After(kNobody, world_.Between(milliseconds(100), seconds(2)),
+                 [this, server_id] { Supervise(server_id); });
+  }
+
+  void Supervise(std::size_t shard) {
+    const auto& globals = cluster_.globals[shard];
+    const bool any = std::any_of(globals.begin(), globals.end(),
+                                 [](const auto& global) { return global->alive(); });
+    if (!any) StartGlobal(shard);
+    world_.After(kNobody, world_.Between(milliseconds(100), seconds(2)),
+                 [this, shard] { Supervise(shard); });
+  }
+
+  void StartGlobal(std::size_t shard) {
+    cluster_.globals[shard].push_back(
+        std::make_unique<GlobalProcess>(cluster_, shard, global_options_));
+  }
+
+  // --- clients ---
+
+  std::vector<std::pair<std::string, bool>> Plan() {
+    std::vector<std::string> keys = keys_;
+    for (std::size_t i = keys.size(); i > 1; --i) std::swap(keys[i - 1], keys[world_.Below(i)]);
+    keys.resize(1 + world_.Below(std::min<std::size_t>(3, keys.size())));
+    const bool read_only = world_.Chance(0.3);
+    std::vector<std::pair<std::string, bool>> plan;
+    for (const std::string& key : keys) plan.emplace_back(key, !read_only && world_.Chance(0.6));
+    return plan;
+  }
+
+  void NextWork(std::size_t worker) {
+    world_.After(kNobody, world_.Between(milliseconds(1), milliseconds(600)), [this, worker] {
+      if (calm_) return;
+      DoWork(worker, Plan(), [this, worker](bool) { NextWork(worker); });
+    });
+  }
+
+  // `done` comes in any case: with an answer, or when its server has gone.
+  void DoWork(std::size_t worker, const std::vector<std::pair<std::string, bool>>& plan,
+              const std::function<void(bool)>& done) {
+    Server* server = current_[world_.Below(current_.size())];
+    const std::uint64_t id = works_.size() + 1;
+    Work& work = works_[id];
+    work.id = id;
+    work.worker = worker;
+    work.name = fmt::format("{}", world_.name(server->process()));
+    work.server = server->process();
+    work.begin = world_.NextStamp();
+    auto open = std::make_shared<bool>(true);
+    const auto finish = [this, &work, open, done](bool committed) {
+      if (!std::exchange(*open, false)) return;
+      if (committed) work.end = world_.NextStamp();
+      done(committed);
+    };
+    server->Run(work, plan, finish);
+    Watch(server, finish, open);
+  }
+
+  void Watch(Server* server, const std::function<void(bool)>& finish,
+             const std::shared_ptr<bool>& open) {
+    world_.After(kNobody, milliseconds(200), [this, server, finish, open] {
+      if (!*open) return;
+      if (server->alive()) {
+        Watch(server, finish, open);
+      } else {
+        finish(false);
+      }
+    });
+  }
+
+  // --- what goes wrong ---
+
+  ProcessId SomeServer() { return current_[world_.Below(current_.size())]->process(); }
+  GlobalProcess* SomeGlobal() {
+    auto& globals = cluster_.globals[world_.Below(cluster_.shard_count)];
+    std::vector<GlobalProcess*> alive;
+    for (const auto& global : globals) {
+      if (global->alive()) alive.push_back(global.get());
+    }
+    return alive.empty() ? nullptr : alive[world_.Below(alive.size())];
+  }
+
+  void PlanFaults() {
+    fault_count_ = 2 + world_.Below(8);
+    for (std::size_t i = 0; i < fault_count_; ++i) {
+      world_.After(kNobody, world_.Between(seconds(2), kTrouble), [this] { Fault(); });
+    }
+    for (int i = 0; i < 40; ++i) {
+      world_.After(kNobody, world_.Between(seconds(1), kTrouble), [this] {
+        Server* server = current_[world_.Below(current_.size())];
+        if (server->active() && !world_.Paused(server->process())) server->EvictSomething();
+      });
+    }
+  }
+
+  void CutFor(ProcessId a, ProcessId b) {
+    world_.Partition(a, b, true);
+    world_.After(kNobody, world_.Between(milliseconds(100), seconds(12)),
+                 [this, a, b] { world_.Partition(a, b, false); });
+  }
+
+  void Fault() {
+    const ProcessId server = SomeServer();
+    GlobalProcess* global = SomeGlobal();
+    if (!world_.Alive(server) || global == nullptr) return;
+    switch (world_.Below(11)) {
+      case 0:
+        world_.Say("fault: server crash");
+        world_.Kill(server);
+        break;
+      case 1:
+      case 2:
+        world_.Pause(server, world_.Between(milliseconds(100), seconds(12)));
+        break;
+      case 3:
+        world_.Say("fault: Global crash");
+        world_.Kill(global->process());
+        break;
+      case 4:
+        world_.Pause(global->process(), world_.Between(milliseconds(100), seconds(9)));
+        break;
+      case 5:
+        CutFor(server, global->process());
+        break;
+      case 6:
+        CutFor(server, kNobody);
+        break;
+      case 7:
+        CutFor(global->process(), kNobody);
+        break;
+      case 8: {
+        const auto open = world_.OpenLinks();
+        if (!open.empty()) world_.Close(open[world_.Below(open.size())], kNobody);
+        break;
+      }
+      case 9:
+        world_.Say("fault: a second Global takes over");
+        StartGlobal(world_.Below(cluster_.shard_count));
+        break;
+      case 10:
+        if (world_.Paused(global->process())) break;
+        world_.Say("fault: the operator cleans up a server");
+        global->machine().Cleanup(global->now(), cluster_.FindServer(server)->server_id());
+        global->Work();
+        break;
+      default:
+        break;
+    }
+  }
+
+  // --- the end ---
+
+  // Nothing goes wrong any more: in time everything must be saved, and everybody be served.
+  void Calm() {
+    calm_ = true;
+    world_.HealNetwork();
+    const Time end = world_.now() + kPatience;
+    bool served = false;
+    Serve(0, served);
+    while (world_.now() < end && !(served && Saved())) world_.Run(milliseconds(200));
+    if (!served || !Saved()) {
+      std::string text = served ? "not everything is saved:" : "the cluster does not serve again:";
+      for (Server* server : current_) text += "\n  " + server->Describe();
+      for (const auto& globals : cluster_.globals) {
+        for (const auto& global : globals) {
+          if (global->alive()) {
+            text += fmt::format("\n  {} term {} {}", world_.name(global->process()),
+                                global->machine().term(),
+                                global->machine().serving() ? "serves" : "recovers");
+          }
+        }
+      }
+      throw Violation{text};
+    }
+  }
+
+  // A transaction on every key.
+  void Serve(std::size_t at, bool& served) {
+    if (at == keys_.size()) {
+      served = true;
+      return;
+    }
+    DoWork(kWorkers, {{keys_[at], true}}, [this, at, &served](bool committed) {
+      world_.After(kNobody, milliseconds(50), [this, at, committed, &served] {
+        Serve(committed ? at + 1 : at, served);
+      });
+    });
+  }
+
+  bool Saved() const {
+    return std::none_of(current_.begin(), current_.end(),
+                        [](const Server* server) { return server->alive() && server->dirty(); });
+  }
+
+  // The history of what survived: whatever was never in the database is lost with its process, and
+  // whoever had seen it too.
+  void Verify(RunReport& report) {
+    std::map<std::string, history::Key> numbers;
+    for (std::size_t i = 0; i < keys_.size(); ++i) numbers[keys_[i]] = i + 1;
+    std::vector<const Work*> order;
+    for (const auto& [id, work] : works_) {
+      if (work.committed) order.push_back(&work);
+    }
+    std::sort(order.begin(), order.end(),
+              [](const Work* a, const Work* b) { return a->begin < b->begin; });
+    history::History history;
+    for (const Work* work : order) {
+      const bool there = work->writes.empty() ? ReadsAreThere(*work) : work->durable;
+      if (work->durable_wanted && work->end != 0 && !there) {
+        throw Violation{fmt::format("T{} was acknowledged as durable and is lost", work->id)};
+      }
+      if (!there || (work->writes.empty() && work->end == 0)) continue;
+      history.Begin(work->id, work->worker, work->name, work->begin);
+      for (const auto& [key, list] : work->reads) history.Read(numbers.at(key), list);
+      for (const auto& [key, element] : work->writes) history.Append(numbers.at(key), element);
+      history.End(work->end != 0 ? history::Outcome::kCommitted : history::Outcome::kUnknown,
+                  work->end != 0 ? work->end : work->begin);
+    }
+    const std::uint64_t begin = world_.NextStamp();
+    history.Begin(works_.size() + 1, kWorkers + 1, "look at the database", begin);
+    for (const std::string& key : keys_) {
+      const auto row = database_.rows().find(key);
+      history.Read(numbers.at(key), row == database_.rows().end() ? List{} : row->second);
+    }
+    history.End(history::Outcome::kCommitted, world_.NextStamp());
+    const history::Report checked = history::Check(
+        history, {.key_name = [this](history::Key key) { return keys_.at(key - 1); }});
+    if (!checked.ok()) report.failure = checked.ToString();
+  }
+
+  bool ReadsAreThere(const Work& work) const {
+    for (const auto& [key, list] : work.reads) {
+      if (list.empty()) continue;
+      const auto row = database_.rows().find(key);
+      if (row == database_.rows().end()) return false;
+      if (std::find(row->second.begin(), row->second.end(), list.back()) == row->second.end()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  World world_;
+  std::map<std::uint64_t, Work> works_;
+  Database database_;
+  Cluster cluster_;
+  global::GlobalOptions global_options_;
+  std::size_t server_count_ = 0;
+  std::vector<std::string> keys_;
+  std::vector<Server*> current_;  // By server id.
+  std::size_t fault_count_ = 0;
+  bool calm_ = false;
+};
+
+}  // namespace
+
+const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
+  static const std::vector<std::pair<LeftOut, std::string>> names = {
+      {LeftOut::kFence, "fence"},
+      {LeftOut::kFenceSequence, "fence-sequence"},
+      {LeftOut::kLeaseCheck, "lease-check"},
+      {LeftOut::kWaitBeforeFreeing, "wait-before-freeing"},
+      {LeftOut::kFlushBeforeReduce, "flush-before-reduce"},
+      {LeftOut::kConnectionOrder, "connection-order"},
+      {LeftOut::kLoadStamp, "load-stamp"},
+      {LeftOut::kStartTerm, "start-term"},
+      {LeftOut::kAnnounceUnsaved, "announce-unsaved"},
+  };
+  return names;
+}
+
+RunReport RunSeed(std::uint64_t seed, const RunOptions& options) {
+  return Life(seed, options).Live();
+}
+
+}  // namespace zeze::simulation

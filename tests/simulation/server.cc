@@ -1,0 +1,678 @@
+#include "tests/simulation/server.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "tests/simulation/database.h"
+#include "tests/simulation/global_process.h"
+#include "tests/simulation/world.h"
+#include "zeze/base/result.h"
+#include "zeze/global/agent.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/fence_table.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::simulation {
+
+namespace {
+
+constexpr Time kHold = milliseconds(50);       // How long a running transaction defers a Reduce.
+constexpr Time kReconnect = milliseconds(200);
+constexpr int kAttempts = 30;
+
+const char* Name(Right right) {
+  return right == Right::kModify ? "Modify" : right == Right::kShare ? "Share" : "nothing";
+}
+
+}  // namespace
+
+std::size_t Cluster::ShardOf(std::string_view key) const {
+  return static_cast<std::size_t>(key.back()) % shard_count;
+}
+
+Server* Cluster::FindServer(ProcessId process) const {
+  for (const auto& server : servers) {
+    if (server->process() == process) return server.get();
+  }
+  return nullptr;
+}
+
+void Cluster::CheckSingleWriter(const Server& server, const std::string& key, Right right) const {
+  for (const auto& other : servers) {
+    if (other.get() == &server || !other->alive()) continue;
+    const Right has = other->UsableRight(key);
+    if (has == Right::kInvalid || (has == Right::kShare && right == Right::kShare)) continue;
+    throw Violation{fmt::format("{} got {} of {} while {} has {}", world.name(server.process()),
+                                Name(right), key, world.name(other->process()), Name(has))};
+  }
+}
+
+// --- one session with Global ----------------------------------------------------------------------
+
+// What GlobalAgent wants, over the simulated network and to the records of the server.
+class Server::Shard final : public global::AgentOutput {
+ public:
+  Shard(Server& server, std::size_t number, const global::AgentOptions& options)
+      : server_(server), number_(number), agent_(options, *this) {}
+
+  global::GlobalAgent& agent() { return agent_; }
+
+  void SendLogin(global::ConnectionId to, const global::LoginRequest& request) override {
+    Send(to, [request](GlobalProcess& global, LinkId link) {
+      global.machine().OnLogin(global.now(), link, request);
+    });
+  }
+  void SendAcquire(global::ConnectionId to, std::uint64_t request, std::string_view key,
+                   Right wanted) override {
+    Send(to, [request, key = std::string(key), wanted](GlobalProcess& global, LinkId link) {
+      global.machine().OnAcquire(global.now(), link, request, key, wanted);
+    });
+  }
+  void SendRelease(global::ConnectionId to, std::uint64_t request, std::string_view key) override {
+    Send(to, [request, key = std::string(key)](GlobalProcess& global, LinkId link) {
+      global.machine().OnRelease(global.now(), link, request, key);
+    });
+  }
+  void SendReduced(global::ConnectionId to, std::uint64_t serial, std::string_view key,
+                   Right now) override {
+    Send(to, [serial, key = std::string(key), now](GlobalProcess& global, LinkId link) {
+      global.machine().OnReduced(global.now(), link, serial, key, now);
+    });
+  }
+  void Close(global::ConnectionId connection) override {
+    server_.world_.Close(connection, server_.process_);
+  }
+
+  std::vector<global::HeldRight> Rights() override {
+    std::vector<global::HeldRight> rights;
+    for (const auto& [key, record] : server_.records_) {
+      if (server_.cluster_.ShardOf(key) != number_ || record.releasing) continue;
+      const Right right =
+          server_.cluster_.unsafe.announce_lowered ? record.right : record.book;
+      if (right != Right::kInvalid) rights.push_back({.key = key, .right = right});
+    }
+    return rights;
+  }
+  void Granted(std::uint64_t request, std::string_view key, Right right) override {
+    const std::string copy(key);
+    if (!server_.cluster_.unsafe.no_connection_order) {
+      server_.Granted(request, copy, right);
+      return;
+    }
+    // On another thread, which may be late.
+    server_.world_.After(server_.process_, server_.world_.NetworkDelay(),
+                         [this, request, copy, right] { server_.Granted(request, copy, right); });
+  }
+  void Failed(std::uint64_t request, std::string_view key, global::AcquireFailure) override {
+    server_.requests_.erase(request);
+    Record& record = server_.RecordOf(std::string(key));
+    record.acquiring = false;
+    Wake(server_.world_, server_.process_, record, milliseconds(50));
+  }
+  void Released(std::uint64_t request, std::string_view key) override {
+    server_.requests_.erase(request);
+    Record& record = server_.RecordOf(std::string(key));
+    record.releasing = false;
+    Wake(server_.world_, server_.process_, record);
+  }
+  void Reduce(global::ConnectionId from, std::uint64_t serial, std::string_view key,
+              Right to) override {
+    server_.Reduce(number_, from, serial, std::string(key), to, server_.world_.now() + kHold);
+  }
+  void Fenced() override { server_.End("Global says that it is fenced"); }
+
+ private:
+  void Send(LinkId link, std::function<void(GlobalProcess&, LinkId)> deliver) {
+    Cluster& cluster = server_.cluster_;
+    server_.world_.Send(link, server_.process_,
+                        [&cluster, link, number = number_, deliver = std::move(deliver)] {
+                          for (const auto& global : cluster.globals[number]) {
+                            if (global->HasLink(link)) {
+                              deliver(*global, link);
+                              global->Work();
+                            }
+                          }
+                        });
+  }
+
+  Server& server_;
+  const std::size_t number_;
+  global::GlobalAgent agent_;
+};
+
+// --- life -----------------------------------------------------------------------------------------
+
+Server::Server(Cluster& cluster, std::int32_t server_id)
+    : cluster_(cluster),
+      world_(cluster.world),
+      server_id_(server_id),
+      process_(cluster.world.StartProcess(fmt::format("server{}", server_id))),
+      lease_(cluster.lease) {
+  world_.After(process_, Time{0}, [this] { Boot(); });
+}
+
+Server::~Server() = default;
+
+bool Server::alive() const {
+  return world_.Alive(process_);
+}
+
+bool Server::LeaseValid() const {
+  return lease_.Valid(world_.LocalTime(process_));
+}
+
+bool Server::active() const {
+  return alive() && started_ && LeaseValid();
+}
+
+bool Server::dirty() const {
+  return std::any_of(records_.begin(), records_.end(),
+                     [](const auto& entry) { return entry.second.dirty(); });
+}
+
+std::string Server::Describe() const {
+  std::string text = fmt::format("{} epoch {} lease {}:", world_.name(process_), epoch_,
+                                 alive() && LeaseValid());
+  for (const auto& [key, record] : records_) {
+    text += fmt::format(" {}={}/{}{}{}{}{}{}", key, Name(record.right), Name(record.book),
+                        record.loaded ? "" : record.loading ? " loading" : " empty", record.dirty() ? " dirty" : "",
+                        record.acquiring ? " acquiring" : "", record.releasing ? " releasing" : "",
+                        record.reducing > 0 ? " reducing" : "");
+  }
+  return text;
+}
+
+Right Server::UsableRight(const std::string& key) const {
+  const auto at = records_.find(key);
+  return at == records_.end() || !active() ? Right::kInvalid : at->second.right;
+}
+
+global::GlobalAgent* Server::agent(std::size_t shard) {
+  return shard < shards_.size() ? &shards_[shard]->agent() : nullptr;
+}
+
+void Server::Boot() {
+  cluster_.database.Start(process_, server_id_, [this](Result<FenceStart> started) {
+    if (started.ok()) {
+      Booted(started.value());
+    } else {
+      world_.After(process_, milliseconds(100), [this] { Boot(); });
+    }
+  });
+}
+
+void Server::Booted(const FenceStart& start) {
+  epoch_ = start.epoch;
+  started_ = true;
+  for (std::size_t shard = 0; shard < cluster_.shard_count; ++shard) {
+    const auto term = start.terms.find(static_cast<std::int32_t>(shard));
+    shards_.push_back(std::make_unique<Shard>(
+        *this, shard,
+        global::AgentOptions{.server_id = server_id_,
+                             .epoch = epoch_,
+                             .start_term = term == start.terms.end() ? 0 : term->second,
+                             .unsafe_ignore_start_term = cluster_.unsafe.no_start_term}));
+    KeepConnected(shard);
+  }
+  KeepLease();
+  KeepTerms();
+  KeepSaving();
+}
+
+// The rest of its life is over; what it has not saved is lost. Its daemon starts another one.
+void Server::End(const std::string& why) {
+  if (!alive()) return;
+  world_.Say(fmt::format("{} ends: {}", world_.name(process_), why));
+  world_.Kill(process_);
+}
+
+void Server::KeepConnected(std::size_t shard) {
+  global::GlobalAgent& agent = shards_[shard]->agent();
+  if (agent.connection() == 0) {
+    std::vector<GlobalProcess*> choices;
+    for (const auto& global : cluster_.globals[shard]) {
+      if (global->alive() && world_.Reachable(process_, global->process())) {
+        choices.push_back(global.get());
+      }
+    }
+    if (!choices.empty()) {
+      GlobalProcess* global = choices[world_.Below(choices.size())];
+      const LinkId link = world_.Connect(
+          process_, global->process(),
+          {.on_closed_a = [&agent](LinkId closed) { agent.OnClosed(closed); },
+           .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
+      global->AddLink(link, this);
+      agent.OnConnected(link);
+    }
+  }
+  world_.After(process_, kReconnect, [this, shard] { KeepConnected(shard); });
+}
+
+void Server::KeepLease() {
+  const Time sent = world_.LocalTime(process_);
+  cluster_.database.Flush(process_, server_id_, FenceLane::kRenew, epoch_, renew_seq_ + 1, {},
+                          [this, sent](Result<bool> renewed) {
+                            if (renewed.ok()) {
+                              renew_seq_ += 1;
+                              // Already there: by an earlier copy, of which only that is known.
+                              if (renewed.value()) lease_.Renewed(sent);
+                            } else if (renewed.error().code() == ErrorCode::kFenced) {
+                              End("its renewal was refused");
+                              return;
+                            }
+                            world_.After(process_,
+                                         renewed.ok() ? cluster_.lease.renew_period()
+                                                      : milliseconds(100),
+                                         [this] { KeepLease(); });
+                          });
+}
+
+void Server::KeepTerms() {
+  cluster_.database.Terms(process_, [this](Result<std::map<std::int32_t, std::int64_t>> terms) {
+    if (terms.ok() && !cluster_.unsafe.no_start_term) {
+      for (const auto& [shard, term] : terms.value()) {
+        shards_[static_cast<std::size_t>(shard)]->agent().OnTerm(term);
+      }
+    }
+    world_.After(process_, seconds(1), [this] { KeepTerms(); });
+  });
+}
+
+void Server::KeepSaving() {
+  for (const auto& [key, record] : records_) {
+    if (record.dirty()) flush_wanted_.insert(key);
+  }
+  StartFlush();
+  world_.After(process_, world_.Between(milliseconds(300), milliseconds(1500)),
+               [this] { KeepSaving(); });
+}
+
+void Server::Wake(World& world, ProcessId process, Record& record, Time delay) {
+  for (auto& what : std::exchange(record.waiting, {})) {
+    world.After(process, delay, std::move(what));
+  }
+}
+
+// --- transactions ---------------------------------------------------------------------------------
+
+void Server::Run(Work& work, const std::vector<std::pair<std::string, bool>>& plan,
+                 std::function<void(bool)> done) {
+  auto run = std::make_shared<Run_>();
+  run->work = &work;
+  run->plan = plan;
+  run->done = std::move(done);
+  world_.After(process_, Time{0}, [this, run] { Step(run); });
+}
+
+void Server::LetGo(Run_& run) {
+  for (const std::string& key : std::exchange(run.held, {})) {
+    Record& record = RecordOf(key);
+    if (--record.users == 0) Wake(world_, process_, record);
+  }
+}
+
+void Server::Answer(const Running& run, bool committed) {
+  LetGo(*run);
+  run->over = true;
+  run->done(committed);
+}
+
+void Server::Again(const Running& run) {
+  LetGo(*run);
+  run->reads.clear();
+  run->work->reads.clear();
+  run->step = 0;
+  if (++run->attempt > kAttempts || !active()) {
+    Answer(run, false);
+    return;
+  }
+  world_.After(process_, world_.Between(Time{0}, milliseconds(20) * run->attempt),
+               [this, run] { Step(run); });
+}
+
+// True: the record has the right and is loaded. Otherwise something was asked for.
+bool Server::Prepare(const Running& run, const std::string& key, Right wanted) {
+  Record& record = RecordOf(key);
+  if (record.right >= wanted && record.loaded) return true;
+  record.waiting.push_back([this, run] { Step(run); });
+  if (record.acquiring || record.releasing || record.reducing > 0 || record.loading) return false;
+  if (record.right < wanted) {
+    if (record.dirty()) return false;  // Lowered and not saved yet: the answer wakes us (rule 18).
+    record.acquiring = true;
+    const std::uint64_t request = ++last_request_;
+    requests_[request] = key;
+    shards_[cluster_.ShardOf(key)]->agent().Acquire(request, key, wanted);
+  } else {
+    Load(key);
+  }
+  return false;
+}
+
+bool Server::StillTrue(const Run_& run) const {
+  for (const auto& [key, read] : run.reads) {
+    const auto at = records_.find(key);
+    if (at == records_.end() || at->second.version != read.first ||
+        at->second.right == Right::kInvalid) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Server::Step(const Running& run) {
+  if (run->over) return;
+  if (!started_) {
+    Answer(run, false);
+    return;
+  }
+  if (run->step == run->plan.size()) {
+    Commit(run);
+    return;
+  }
+  const auto& [key, write] = run->plan[run->step];
+  if (!Prepare(run, key, write ? Right::kModify : Right::kShare)) {
+    if (++run->attempt > kAttempts * 4) {
+      Answer(run, false);
+    }
+    return;
+  }
+  Record& record = RecordOf(key);
+  if (run->held.insert(key).second) ++record.users;
+  run->reads[key] = {record.version, record.list};
+  if (!StillTrue(*run)) {
+    Again(run);
+    return;
+  }
+  ++run->step;
+  world_.After(process_, world_.Between(Time{0}, milliseconds(4)), [this, run] { Step(run); });
+}
+
+// Rules 8 to 15. One event: the pauses that matter are between events.
+void Server::Commit(const Running& run) {
+  if (!StillTrue(*run)) {
+    Again(run);
+    return;
+  }
+  for (const auto& [key, write] : run->plan) {
+    if (write && RecordOf(key).right != Right::kModify) {
+      Again(run);
+      return;
+    }
+  }
+  if (!LeaseValid() && !cluster_.unsafe.no_lease_check) {
+    Answer(run, false);
+    return;
+  }
+  Work& work = *run->work;
+  work.reads.clear();
+  std::vector<std::string> tied;
+  bool waits = false;
+  for (const auto& [key, read] : run->reads) {
+    work.reads.emplace_back(key, read.second);
+    const bool durable_table = key.front() == 'd';
+    if (RecordOf(key).dirty()) {
+      tied.push_back(key);
+      waits = waits || durable_table;
+    }
+  }
+  for (const auto& [key, write] : run->plan) {
+    if (!write) continue;
+    Record& record = RecordOf(key);
+    const history::Element element = (work.id << 8) + work.writes.size() + 1;
+    cluster_.database.Register(element, work.id);
+    work.writes.emplace_back(key, element);
+    record.list.push_back(element);
+    record.version = NextVersion();
+    tied.push_back(key);
+    waits = waits || key.front() == 'd';
+  }
+  Join(tied);
+  work.committed = true;
+  if (waits) {
+    work.durable_wanted = true;
+    durable_waiters_.push_back(run);
+    for (const std::string& key : tied) flush_wanted_.insert(key);
+    LetGo(*run);
+    StartFlush();
+    return;
+  }
+  Answer(run, true);
+}
+
+// --- rights ---------------------------------------------------------------------------------------
+
+void Server::Load(const std::string& key) {
+  Record& record = RecordOf(key);
+  record.loading = true;
+  const std::uint64_t stamp = record.version;
+  cluster_.database.Load(process_, key, [this, key, stamp](Result<List> list) {
+    Record& loaded = RecordOf(key);
+    loaded.loading = false;
+    // Rule 6: what was read counts only if nothing happened to the record since.
+    const bool valid = cluster_.unsafe.no_load_stamp
+                           ? loaded.right != Right::kInvalid && !loaded.loaded
+                           : loaded.version == stamp && loaded.right != Right::kInvalid;
+    if (list.ok() && valid) {
+      loaded.list = std::move(list).value();
+      loaded.loaded = true;
+      loaded.version = NextVersion();
+      loaded.flushed_version = loaded.version;
+    }
+    Wake(world_, process_, loaded);
+  });
+}
+
+void Server::Granted(std::uint64_t request, const std::string& key, Right right) {
+  if (requests_.erase(request) == 0) return;
+  Install(key, right);
+}
+
+void Server::Install(const std::string& key, Right right) {
+  Record& record = RecordOf(key);
+  record.acquiring = false;
+  const bool keeps = record.right == Right::kShare && right == Right::kModify;
+  if (!keeps) {
+    const bool was_dirty = record.dirty();
+    record.version = NextVersion();
+    if (!was_dirty) record.flushed_version = record.version;
+  }
+  record.right = std::max(record.right, right);
+  record.book = record.right;
+  world_.Say(fmt::format("{} has {} of {}", world_.name(process_), Name(record.right), key));
+  if (active()) cluster_.CheckSingleWriter(*this, key, record.right);
+  Wake(world_, process_, record);
+}
+
+// Rules 17, 18, 21, 25.
+void Server::Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t serial,
+                    const std::string& key, Right to, Time give_up) {
+  const ReduceWaiter waiter{.connection = from, .serial = serial, .key = key};
+  const auto at = records_.find(key);
+  if (at == records_.end()) {
+    shards_[shard]->agent().Reduced(from, serial, key, Right::kInvalid);
+    return;
+  }
+  Record& record = at->second;
+  if (record.users > 0 && world_.now() < give_up) {
+    world_.After(process_, milliseconds(5), [this, shard, from, serial, key, to, give_up] {
+      Reduce(shard, from, serial, key, to, give_up);
+    });
+    return;
+  }
+  const bool dirty = record.dirty();
+  if (record.right > to) {
+    record.right = to;
+    record.version = NextVersion();
+    if (!dirty) record.flushed_version = record.version;
+    if (to == Right::kInvalid) record.loaded = false;
+    world_.Say(fmt::format("{} lowers {} to {}{}", world_.name(process_), key, Name(to),
+                           dirty ? ", unsaved" : ""));
+  }
+  ++record.reducing;
+  if (!dirty || cluster_.unsafe.no_flush_before_reduce) {
+    AnswerReduce(waiter);
+    return;
+  }
+  reduce_waiters_.push_back(waiter);
+  flush_wanted_.insert(key);
+  StartFlush();
+}
+
+void Server::AnswerReduce(const ReduceWaiter& waiter) {
+  Record& record = RecordOf(waiter.key);
+  --record.reducing;
+  record.book = record.right;
+  shards_[cluster_.ShardOf(waiter.key)]->agent().Reduced(waiter.connection, waiter.serial,
+                                                         waiter.key, record.right);
+  Wake(world_, process_, record);
+}
+
+void Server::EvictSomething() {
+  std::vector<std::string> clean;
+  for (const auto& [key, record] : records_) {
+    if (record.right != Right::kInvalid && !record.dirty() && record.users == 0 &&
+        record.reducing == 0 && !record.acquiring && !record.loading && !record.releasing) {
+      clean.push_back(key);
+    }
+  }
+  if (clean.empty()) return;
+  const std::string key = clean[world_.Below(clean.size())];
+  Record& record = RecordOf(key);
+  record.right = Right::kInvalid;
+  record.book = Right::kInvalid;
+  record.loaded = false;
+  record.list.clear();
+  record.version = NextVersion();
+  record.flushed_version = record.version;
+  record.releasing = true;
+  const std::uint64_t request = ++last_request_;
+  requests_[request] = key;
+  shards_[cluster_.ShardOf(key)]->agent().Release(request, key);
+}
+
+// --- saving ---------------------------------------------------------------------------------------
+
+void Server::Join(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    for (const std::string& other : keys) ties_[key].insert(other);
+  }
+}
+
+std::set<std::string> Server::GroupOf(const std::string& key) const {
+  std::set<std::string> group{key};
+  std::vector<std::string> open{key};
+  while (!open.empty()) {
+    const std::string at = std::move(open.back());
+    open.pop_back();
+    const auto tied = ties_.find(at);
+    if (tied == ties_.end()) continue;
+    for (const std::string& other : tied->second) {
+      if (group.insert(other).second) open.push_back(other);
+    }
+  }
+  return group;
+}
+
+void Server::StartFlush() {
+  if (flushing_ || flush_wanted_.empty()) return;
+  std::set<std::string> keys;
+  for (const std::string& key : std::exchange(flush_wanted_, {})) keys.merge(GroupOf(key));
+  cut_.clear();
+  for (const std::string& key : keys) {
+    const Record& record = RecordOf(key);
+    if (record.dirty()) cut_.push_back({key, record.version, record.list});
+  }
+  if (cut_.empty()) {
+    Flushed();
+    return;
+  }
+  flushing_ = true;
+  SendFlush();
+}
+
+void Server::SendFlush() {
+  std::vector<Row> rows;
+  for (const Cut& one : cut_) rows.push_back({.key = one.key, .list = one.list});
+  cluster_.database.Flush(
+      process_, server_id_, FenceLane::kFlush, epoch_, flush_seq_ + 1, std::move(rows),
+      [this](Result<bool> flushed) {
+        if (flushed.ok()) {
+          flush_seq_ += 1;
+          flushing_ = false;
+          for (const Cut& one : cut_) RecordOf(one.key).flushed_version = one.version;
+          Flushed();
+          return;
+        }
+        if (flushed.error().code() == ErrorCode::kFenced) {
+          End("its flush was refused");
+          return;
+        }
+        // Not done, or nobody knows: the same again, with the same number (rule 32).
+        world_.After(process_, world_.Between(milliseconds(1), milliseconds(50)),
+                     [this] { SendFlush(); });
+      });
+}
+
+// Rule 30: what is clean leaves its group; what was written since stays tied.
+void Server::Flushed() {
+  for (auto at = ties_.begin(); at != ties_.end();) {
+    if (RecordOf(at->first).dirty()) {
+      std::erase_if(at->second, [this](const std::string& key) { return !RecordOf(key).dirty(); });
+      ++at;
+    } else {
+      at = ties_.erase(at);
+    }
+  }
+  std::vector<ReduceWaiter> still;
+  for (const ReduceWaiter& waiter : std::exchange(reduce_waiters_, {})) {
+    if (RecordOf(waiter.key).dirty()) {
+      flush_wanted_.insert(waiter.key);
+      still.push_back(waiter);
+    } else {
+      AnswerReduce(waiter);
+    }
+  }
+  reduce_waiters_.insert(reduce_waiters_.end(), still.begin(), still.end());
+  std::vector<Running> waiting;
+  for (const Running& run : std::exchange(durable_waiters_, {})) {
+    const Work& work = *run->work;
+    bool saved = true;
+    for (const auto& [key, list] : work.reads) {
+      const auto row = cluster_.database.rows().find(key);
+      const std::size_t has = row == cluster_.database.rows().end() ? 0 : row->second.size();
+      if (has < list.size()) saved = false;
+    }
+    for (const auto& [key, element] : work.writes) {
+      const auto row = cluster_.database.rows().find(key);
+      if (row == cluster_.database.rows().end() ||
+          std::find(row->second.begin(), row->second.end(), element) == row->second.end()) {
+        saved = false;
+      }
+      if (!saved) flush_wanted_.insert(key);
+    }
+    if (saved) {
+      Answer(run, true);
+    } else {
+      waiting.push_back(run);
+      for (const auto& [key, list] : work.reads) flush_wanted_.insert(key);
+    }
+  }
+  durable_waiters_.insert(durable_waiters_.end(), waiting.begin(), waiting.end());
+  if (!flush_wanted_.empty()) {
+    world_.After(process_, microseconds(100), [this] { StartFlush(); });
+  }
+}
+
+}  // namespace zeze::simulation

@@ -1,0 +1,186 @@
+// Server: a model of a server process: records with rights, transactions that validate and commit,
+// flushes of dependency groups, a lease. It keeps the rules of docs/architecture.md in the simplest
+// form; its sessions with Global are the real GlobalAgent.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/history/history.h"
+#include "tests/simulation/database.h"
+#include "tests/simulation/world.h"
+#include "zeze/global/agent.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/lease.h"
+#include "zeze/global/messages.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::simulation {
+
+class Server;
+class GlobalProcess;
+
+// What the servers of a run share.
+struct Cluster {
+  World& world;
+  Database& database;
+  global::LeaseOptions lease;
+  std::size_t shard_count = 1;
+  std::map<std::uint64_t, Work>& works;
+  std::vector<std::unique_ptr<Server>> servers;                  // Alive or not.
+  std::vector<std::vector<std::unique_ptr<GlobalProcess>>> globals;  // By shard; the last is newest.
+
+  std::size_t ShardOf(std::string_view key) const;
+  Server* FindServer(ProcessId process) const;
+  // I3: no other process that may still use it has a right beside this one.
+  void CheckSingleWriter(const Server& server, const std::string& key, Right right) const;
+
+  // Rules to leave out, to see that it matters.
+  struct Unsafe {
+    bool no_lease_check = false;
+    bool no_flush_before_reduce = false;
+    bool no_connection_order = false;
+    bool no_load_stamp = false;
+    bool no_start_term = false;
+    bool announce_lowered = false;
+  } unsafe;
+};
+
+class Server {
+ public:
+  Server(Cluster& cluster, std::int32_t server_id);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  ProcessId process() const { return process_; }
+  std::int32_t server_id() const { return server_id_; }
+  bool alive() const;
+  // May answer.
+  bool active() const;
+  bool dirty() const;
+  std::string Describe() const;
+
+  // A right that it may use now.
+  Right UsableRight(const std::string& key) const;
+
+  // Runs it; `done` is told when there is an answer: true if it committed.
+  void Run(Work& work, const std::vector<std::pair<std::string, bool>>& plan,
+           std::function<void(bool)> done);
+
+  void EvictSomething();
+
+  global::GlobalAgent* agent(std::size_t shard);
+
+ private:
+  class Shard;
+  struct ReduceWaiter {
+    global::ConnectionId connection;
+    std::uint64_t serial;
+    std::string key;
+  };
+  struct Record {
+    std::uint64_t version = 0;
+    Right right = Right::kInvalid;
+    // What Global believes: not lower than `right`, and lowered only when all is saved.
+    Right book = Right::kInvalid;
+    bool loaded = false;
+    bool loading = false;
+    bool acquiring = false;
+    bool releasing = false;
+    int reducing = 0;  // Answers that have not left.
+    int users = 0;     // Transactions that hold on to it for a moment (rule 21).
+    List list;
+    std::uint64_t flushed_version = 0;
+    std::vector<std::function<void()>> waiting;  // For a change of the above.
+
+    bool dirty() const { return flushed_version != version; }
+  };
+  struct Run_ {
+    Work* work = nullptr;
+    std::vector<std::pair<std::string, bool>> plan;
+    std::function<void(bool)> done;
+    std::size_t step = 0;
+    int attempt = 1;
+    bool over = false;
+    std::map<std::string, std::pair<std::uint64_t, List>> reads;
+    std::set<std::string> held;
+  };
+  using Running = std::shared_ptr<Run_>;
+
+  void Boot();
+  void Booted(const FenceStart& start);
+  void KeepConnected(std::size_t shard);
+  void KeepLease();
+  void KeepTerms();
+  void KeepSaving();
+  void End(const std::string& why);
+  bool LeaseValid() const;
+  std::uint64_t NextVersion() { return ++last_version_; }
+  Record& RecordOf(const std::string& key) { return records_[key]; }
+  static void Wake(World& world, ProcessId process, Record& record, Time delay = Time{0});
+
+  // Transactions.
+  void Step(const Running& run);
+  // False: it waits, and Step is called again.
+  bool Prepare(const Running& run, const std::string& key, Right wanted);
+  bool StillTrue(const Run_& run) const;
+  void Commit(const Running& run);
+  void Again(const Running& run);
+  void Answer(const Running& run, bool committed);
+  void LetGo(Run_& run);
+
+  // Rights.
+  void Granted(std::uint64_t request, const std::string& key, Right right);
+  void Install(const std::string& key, Right right);
+  void Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t serial,
+              const std::string& key, Right to, Time give_up);
+  void AnswerReduce(const ReduceWaiter& waiter);
+  void Load(const std::string& key);
+
+  // Saving.
+  void Join(const std::vector<std::string>& keys);
+  std::set<std::string> GroupOf(const std::string& key) const;
+  void StartFlush();
+  void SendFlush();
+  void Flushed();
+
+  Cluster& cluster_;
+  World& world_;
+  const std::int32_t server_id_;
+  const ProcessId process_;
+  std::int64_t epoch_ = 0;
+  bool started_ = false;
+  global::Lease lease_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::map<std::string, Record> records_;
+  std::uint64_t last_version_ = 0;
+  std::uint64_t last_request_ = 0;
+  std::map<std::uint64_t, std::string> requests_;
+
+  std::map<std::string, std::set<std::string>> ties_;  // Unsaved records that belong together.
+  std::set<std::string> flush_wanted_;
+  bool flushing_ = false;
+  std::int64_t flush_seq_ = 0;
+  std::int64_t renew_seq_ = 0;
+  struct Cut {
+    std::string key;
+    std::uint64_t version;
+    List list;
+  };
+  std::vector<Cut> cut_;
+  std::vector<ReduceWaiter> reduce_waiters_;
+  std::vector<Running> durable_waiters_;
+};
+
+}  // namespace zeze::simulation

@@ -1,0 +1,316 @@
+#include "zeze/global/directory.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/check.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+
+namespace {
+
+constexpr std::size_t kNone = ~std::size_t{0};
+
+}  // namespace
+
+// --- one entry ----------------------------------------------------------------------------------
+
+bool Directory::Entry::Shares(SessionId session) const {
+  if (share == session) return true;
+  return sharers != nullptr &&
+         std::find(sharers->begin(), sharers->end(), session) != sharers->end();
+}
+
+void Directory::Entry::AddShare(SessionId session) {
+  if (Shares(session)) return;
+  if (share == kNoSession) {
+    share = session;
+    return;
+  }
+  if (sharers == nullptr) sharers = std::make_unique<std::vector<SessionId>>();
+  sharers->push_back(session);
+}
+
+void Directory::Entry::RemoveShare(SessionId session) {
+  if (sharers != nullptr) {
+    std::erase(*sharers, session);
+    if (share == session && !sharers->empty()) {
+      share = sharers->back();
+      sharers->pop_back();
+      session = kNoSession;
+    }
+    if (sharers->empty()) sharers.reset();
+  }
+  if (share == session) share = kNoSession;
+}
+
+Right Directory::Entry::RightOf(SessionId session) const {
+  if (modify == session) return Right::kModify;
+  return Shares(session) ? Right::kShare : Right::kInvalid;
+}
+
+void Directory::Entry::Set(SessionId session, Right right) {
+  if (modify == session) modify = kNoSession;
+  RemoveShare(session);
+  if (right == Right::kModify) modify = session;
+  if (right == Right::kShare) AddShare(session);
+}
+
+template <typename Visit>
+void Directory::Entry::ForEachHolder(Visit visit) const {
+  if (modify != kNoSession) visit(modify, Right::kModify);
+  if (share != kNoSession) visit(share, Right::kShare);
+  if (sharers == nullptr) return;
+  for (const SessionId session : *sharers) visit(session, Right::kShare);
+}
+
+// --- the directory ------------------------------------------------------------------------------
+
+std::size_t Directory::Hash::operator()(std::string_view key) const {
+  return std::hash<std::string_view>()(key);
+}
+
+void Directory::EraseIfEmpty(Entries::iterator at) {
+  if (at->second.empty()) entries_.erase(at);
+}
+
+bool Directory::Satisfied(const Entry& entry, const Request& request) {
+  bool satisfied = true;
+  entry.ForEachHolder([&](SessionId holder, Right right) {
+    if (holder == request.session) return;
+    if (request.wanted == Right::kModify || right == Right::kModify) satisfied = false;
+  });
+  return satisfied;
+}
+
+void Directory::Acquire(SessionId session, std::uint64_t request, std::string_view key,
+                        Right wanted) {
+  ZEZE_CHECK(wanted != Right::kInvalid);
+  const auto at = entries_.try_emplace(std::string(key)).first;
+  Entry& entry = at->second;
+  const Request asked{.session = session, .wanted = wanted, .number = request};
+  if (!paused_ && entry.waiting == nullptr && Satisfied(entry, asked)) {  // The usual case.
+    const Right right = std::max(wanted, entry.RightOf(session));
+    entry.Set(session, right);
+    output_.Granted(session, request, key, right);
+    return;
+  }
+  if (entry.waiting == nullptr) entry.waiting = std::make_unique<Waiting>();
+  entry.waiting->requests.push_back(asked);
+  if (entry.waiting->requests.size() == 1) Advance(at);
+}
+
+void Directory::Ask(const std::string& key, Entry& entry) {
+  Waiting& waiting = *entry.waiting;
+  const Request& first = waiting.requests.front();
+  // A reader leaves the writer a copy to read.
+  const Right to = first.wanted == Right::kModify ? Right::kInvalid : Right::kShare;
+  std::vector<SessionId> holders;
+  entry.ForEachHolder([&](SessionId holder, Right right) {
+    if (holder != first.session && right > to) holders.push_back(holder);
+  });
+  for (const SessionId holder : holders) {
+    const std::uint64_t serial = ++last_serial_;
+    if (output_.Reduce(holder, serial, key, to)) {
+      waiting.questions.push_back({holder, serial});
+      continue;
+    }
+    waiting.failed = true;
+    waiting.refusal = Refusal::kHolderUnreachable;
+    waiting.culprit = holder;
+    break;  // The request fails anyhow: leave the others their rights.
+  }
+}
+
+void Directory::Advance(Entries::iterator at) {
+  Entry& entry = at->second;
+  while (!paused_ && entry.waiting != nullptr && entry.waiting->questions.empty()) {
+    Waiting& waiting = *entry.waiting;
+    const Request first = waiting.requests.front();
+    if (first.session != kNoSession && !waiting.failed && !Satisfied(entry, first)) {
+      Ask(at->first, entry);
+      continue;
+    }
+    const bool failed = std::exchange(waiting.failed, false);
+    const Refusal refusal = waiting.refusal;
+    const SessionId culprit = waiting.culprit;
+    waiting.requests.pop_front();
+    if (waiting.requests.empty()) entry.waiting.reset();
+    if (first.session == kNoSession) continue;
+    if (failed) {
+      output_.Refused(first.session, first.number, at->first, refusal, culprit);
+      continue;
+    }
+    const Right right = std::max(first.wanted, entry.RightOf(first.session));
+    entry.Set(first.session, right);
+    output_.Granted(first.session, first.number, at->first, right);
+  }
+  EraseIfEmpty(at);
+}
+
+Right Directory::Release(SessionId session, std::string_view key) {
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) return Right::kInvalid;
+  const Right held = at->second.RightOf(session);
+  at->second.Set(session, Right::kInvalid);
+  // A question that crossed this is still answered: the session says then that it has nothing.
+  Advance(at);
+  return held;
+}
+
+std::size_t Directory::FindQuestion(const Entry& entry, SessionId holder, std::uint64_t serial) {
+  if (entry.waiting == nullptr) return kNone;
+  const auto& questions = entry.waiting->questions;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    if (questions[i].serial == serial && questions[i].holder == holder) return i;
+  }
+  return kNone;
+}
+
+void Directory::Answered(Entries::iterator at, std::size_t question, bool failed, Refusal why) {
+  Waiting& waiting = *at->second.waiting;
+  const SessionId holder = waiting.questions[question].holder;
+  waiting.questions.erase(waiting.questions.begin() + static_cast<std::ptrdiff_t>(question));
+  if (failed) {
+    waiting.failed = true;
+    waiting.refusal = why;
+    waiting.culprit = holder;
+  }
+  Advance(at);
+}
+
+void Directory::Reduced(SessionId holder, std::uint64_t serial, std::string_view key, Right now) {
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) return;
+  const std::size_t question = FindQuestion(at->second, holder, serial);
+  if (question == kNone) return;
+  const Right held = at->second.RightOf(holder);
+  if (now < held) at->second.Set(holder, now);
+  const Right wanted = at->second.waiting->requests.front().wanted;
+  const bool enough = std::min(now, held) == Right::kInvalid ||
+                      (wanted == Right::kShare && std::min(now, held) == Right::kShare);
+  Answered(at, question, !enough, Refusal::kHolderFailed);
+}
+
+void Directory::ReduceFailed(SessionId holder, std::uint64_t serial, std::string_view key,
+                             Refusal why) {
+  const auto at = entries_.find(key);
+  if (at == entries_.end()) return;
+  const std::size_t question = FindQuestion(at->second, holder, serial);
+  if (question != kNone) Answered(at, question, true, why);
+}
+
+std::vector<std::string> Directory::KeysOf(FunctionRef<bool(const Entry&)> chosen) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, entry] : entries_) {
+    if (chosen(entry)) keys.push_back(key);
+  }
+  std::sort(keys.begin(), keys.end());  // The same run twice must do the same.
+  return keys;
+}
+
+void Directory::Unreachable(SessionId session) {
+  const auto waits = KeysOf([](const Entry& entry) { return entry.waiting != nullptr; });
+  for (const std::string& key : waits) {
+    const auto at = entries_.find(key);
+    if (at == entries_.end() || at->second.waiting == nullptr) continue;
+    Waiting& waiting = *at->second.waiting;
+    // The one being served stays in its place, without an owner, until its answers are there.
+    if (waiting.requests.front().session == session) waiting.requests.front().session = kNoSession;
+    for (std::size_t i = 1; i < waiting.requests.size();) {
+      if (waiting.requests[i].session == session) {
+        waiting.requests.erase(waiting.requests.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+    const std::size_t before = waiting.questions.size();
+    std::erase_if(waiting.questions, [session](const Question& q) { return q.holder == session; });
+    if (waiting.questions.size() != before) {
+      waiting.failed = true;
+      waiting.refusal = Refusal::kHolderUnreachable;
+      waiting.culprit = session;
+    }
+    Advance(at);
+  }
+}
+
+void Directory::Drop(SessionId session) {
+  Unreachable(session);
+  const auto held = KeysOf(
+      [session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
+  for (const std::string& key : held) {
+    const auto at = entries_.find(key);
+    at->second.Set(session, Right::kInvalid);
+    Advance(at);
+  }
+}
+
+std::vector<SessionId> Directory::Announce(SessionId session, std::span<const HeldRight> rights,
+                                           bool known) {
+  boost::unordered_flat_map<std::string_view, Right> said;
+  for (const HeldRight& one : rights) said[one.key] = one.right;
+  std::vector<SessionId> wrong;
+  for (const HeldRight& one : rights) {
+    if (one.right == Right::kInvalid) continue;
+    if (known) {
+      if (Held(session, one.key) < one.right) wrong.push_back(session);
+      continue;
+    }
+    const auto at = entries_.try_emplace(one.key).first;
+    bool conflict = false;
+    at->second.ForEachHolder([&](SessionId holder, Right right) {
+      if (one.right != Right::kModify && right != Right::kModify) return;
+      conflict = true;
+      wrong.push_back(holder);
+    });
+    if (!conflict) at->second.Set(session, one.right);
+  }
+  if (!wrong.empty()) wrong.push_back(session);
+  std::sort(wrong.begin(), wrong.end());
+  wrong.erase(std::unique(wrong.begin(), wrong.end()), wrong.end());
+  if (!known || !wrong.empty()) return wrong;
+
+  const auto forgotten = KeysOf(
+      [session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
+  for (const std::string& key : forgotten) {
+    const auto at = entries_.find(key);
+    const auto still = said.find(key);
+    at->second.Set(session, still == said.end() ? Right::kInvalid : still->second);
+    Advance(at);
+  }
+  return {};
+}
+
+void Directory::Resume() {
+  paused_ = false;
+  const auto waits = KeysOf([](const Entry& entry) { return entry.waiting != nullptr; });
+  for (const std::string& key : waits) {
+    const auto at = entries_.find(key);
+    if (at != entries_.end()) Advance(at);
+  }
+}
+
+Right Directory::Held(SessionId session, std::string_view key) const {
+  const auto at = entries_.find(key);
+  return at == entries_.end() ? Right::kInvalid : at->second.RightOf(session);
+}
+
+void Directory::ForEachHeld(
+    SessionId session, FunctionRef<void(std::string_view key, Right right)> visit) const {
+  const auto held = KeysOf(
+      [session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
+  for (const std::string& key : held) visit(key, Held(session, key));
+}
+
+}  // namespace zeze::global

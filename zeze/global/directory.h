@@ -1,0 +1,158 @@
+// Directory: Global's book of who holds which right, and the queue of who wants one.
+//
+//   Directory directory(output);
+//   directory.Acquire(session, request, key, Right::kModify);   // Now or later: output.Granted(...).
+//   directory.Reduced(session, serial, key, Right::kInvalid);   // The answer to output.Reduce(...).
+//
+// A state machine without I/O, threads or time. For each key at most one session holds Modify, and
+// then nobody else holds Share. Requests for one key are served in the order in which they came.
+// The book says at least what the sessions have: it is raised before a grant leaves, and lowered
+// only when a session said that it has given the right back.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "zeze/base/function_ref.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+
+// A small number for each session, given by the owner and used again only after Drop.
+using SessionId = std::uint16_t;
+inline constexpr SessionId kNoSession = 0xffff;
+inline constexpr std::size_t kSessionsMax = 4096;
+
+enum class Refusal : std::uint8_t {
+  kHolderUnreachable,  // It has no connection. The book keeps its right.
+  kHolderFailed,       // It answered with an error, or not in time. The book keeps its right.
+  kHolderFresh,        // It uses the right just now (old peers; ours defer instead). Try again.
+};
+
+struct HeldRight {
+  std::string key;
+  Right right = Right::kInvalid;
+};
+
+// What the directory wants to happen. Called while it works: do not call it back from here.
+class DirectoryOutput {
+ public:
+  virtual void Granted(SessionId session, std::uint64_t request, std::string_view key,
+                       Right right) = 0;
+  virtual void Refused(SessionId session, std::uint64_t request, std::string_view key,
+                       Refusal refusal, SessionId holder) = 0;
+  // Asks a holder to lower its right. Answered by Reduced or ReduceFailed with the same serial, or
+  // by Unreachable or Drop. False: it cannot be asked, it has no connection.
+  virtual bool Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) = 0;
+
+ protected:
+  ~DirectoryOutput() = default;
+};
+
+class Directory {
+ public:
+  explicit Directory(DirectoryOutput& output) : output_(output) {}
+
+  // One outstanding request of a session for a key.
+  void Acquire(SessionId session, std::uint64_t request, std::string_view key, Right wanted);
+
+  // The session has given the right back. Returns what it held.
+  Right Release(SessionId session, std::string_view key);
+
+  // A holder's answer: the right it has now. Answers to an older question are ignored.
+  void Reduced(SessionId holder, std::uint64_t serial, std::string_view key, Right now);
+  void ReduceFailed(SessionId holder, std::uint64_t serial, std::string_view key, Refusal why);
+
+  // The session's connection is gone: its requests are forgotten, what is asked of it fails. Its
+  // rights stay in the book.
+  void Unreachable(SessionId session);
+
+  // Takes all rights of the session out of the book: nobody of it can use them any more.
+  void Drop(SessionId session);
+
+  // All rights that a session says it has. `known`: it reconnected, so it has at most what is in the
+  // book, and what it does not name is given back (a grant that never arrived). Otherwise, after
+  // Global's restart, they are taken into the book.
+  // Returns the sessions that cannot be true: those whose rights contradict it, and then itself.
+  // Nothing of a contradiction is taken into the book.
+  std::vector<SessionId> Announce(SessionId session, std::span<const HeldRight> rights, bool known);
+
+  // While paused nothing is granted; requests queue. (Recovery: not everybody has announced yet.)
+  void Pause() { paused_ = true; }
+  void Resume();
+
+  Right Held(SessionId session, std::string_view key) const;
+  std::size_t key_count() const { return entries_.size(); }
+  void ForEachHeld(SessionId session,
+                   FunctionRef<void(std::string_view key, Right right)> visit) const;
+
+ private:
+  struct Request {
+    SessionId session = kNoSession;  // None: it went away while it was being served.
+    Right wanted = Right::kInvalid;
+    std::uint64_t number = 0;
+  };
+  struct Question {
+    SessionId holder = kNoSession;
+    std::uint64_t serial = 0;
+  };
+  // Only while somebody waits.
+  struct Waiting {
+    std::deque<Request> requests;     // The first one is being served.
+    std::vector<Question> questions;  // Asked for it and not answered yet.
+    bool failed = false;              // A holder could not be asked, or said no.
+    Refusal refusal = Refusal::kHolderFailed;
+    SessionId culprit = kNoSession;
+  };
+  struct Entry {
+    SessionId modify = kNoSession;
+    SessionId share = kNoSession;                     // The usual single reader,
+    std::unique_ptr<std::vector<SessionId>> sharers;  // or several.
+    std::unique_ptr<Waiting> waiting;
+
+    bool empty() const {
+      return modify == kNoSession && share == kNoSession && sharers == nullptr &&
+             waiting == nullptr;
+    }
+    bool Shares(SessionId session) const;
+    void AddShare(SessionId session);
+    void RemoveShare(SessionId session);
+    Right RightOf(SessionId session) const;
+    void Set(SessionId session, Right right);
+    template <typename Visit>
+    void ForEachHolder(Visit visit) const;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const;
+  };
+  using Entries = boost::unordered_flat_map<std::string, Entry, Hash, std::equal_to<>>;
+
+  // Serves requests, in order, for as long as no answer is missing.
+  void Advance(Entries::iterator at);
+  // Asks whoever is in the way of the first request.
+  void Ask(const std::string& key, Entry& entry);
+  void Answered(Entries::iterator at, std::size_t question, bool failed, Refusal why);
+  // The position of the question, or none.
+  static std::size_t FindQuestion(const Entry& entry, SessionId holder, std::uint64_t serial);
+  static bool Satisfied(const Entry& entry, const Request& request);
+  void EraseIfEmpty(Entries::iterator at);
+  std::vector<std::string> KeysOf(FunctionRef<bool(const Entry&)> chosen) const;
+
+  DirectoryOutput& output_;
+  Entries entries_;
+  std::uint64_t last_serial_ = 0;
+  bool paused_ = false;
+};
+
+}  // namespace zeze::global

@@ -1,0 +1,421 @@
+#include "zeze/global/global_server.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/result.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+
+GlobalServer::GlobalServer(const GlobalOptions& options, GlobalOutput& output)
+    : options_(options), output_(output), directory_(*this) {
+  directory_.Pause();
+}
+
+// --- start and recovery ---------------------------------------------------------------------------
+
+void GlobalServer::Start(Time now) {
+  ZEZE_CHECK(phase_ == Phase::kNew);
+  now_ = now;
+  phase_ = Phase::kRaisingTerm;
+  output_.RaiseTerm();
+}
+
+void GlobalServer::OnTermRaised(Time now, const Result<std::int64_t>& term) {
+  if (phase_ != Phase::kRaisingTerm) return;
+  now_ = now;
+  if (!term.ok()) {
+    retry_at_ = now + options_.retry_delay;
+    return;
+  }
+  term_ = term.value();
+  phase_ = Phase::kListing;  // After the term is raised: who starts later sees it (rule 43).
+  output_.ListLive();
+}
+
+void GlobalServer::OnLiveServers(Time now, const Result<std::vector<LiveServer>>& servers) {
+  if (phase_ != Phase::kListing) return;
+  now_ = now;
+  if (!servers.ok()) {
+    retry_at_ = now + options_.retry_delay;
+    return;
+  }
+  for (const LiveServer& server : servers.value()) {
+    Session& session = sessions_.at(AddSession(server.server_id, server.epoch));
+    session.silent_since = now;
+  }
+  phase_ = Phase::kRecovering;
+  term_due_ = now + options_.term_period;
+  FinishRecovery();
+}
+
+void GlobalServer::FinishRecovery() {
+  if (phase_ != Phase::kRecovering) return;
+  for (const auto& [id, session] : sessions_) {
+    if (!session.announced) return;
+  }
+  phase_ = Phase::kServing;
+  directory_.Resume();
+}
+
+// --- sessions -------------------------------------------------------------------------------------
+
+SessionId GlobalServer::FindSession(std::int32_t server_id, std::int64_t epoch) const {
+  for (const auto& [id, session] : sessions_) {
+    if (session.server_id == server_id && session.epoch == epoch) return id;
+  }
+  return kNoSession;
+}
+
+SessionId GlobalServer::AddSession(std::int32_t server_id, std::int64_t epoch) {
+  SessionId id = 0;
+  while (sessions_.contains(id)) ++id;
+  sessions_[id] = {.server_id = server_id, .epoch = epoch};
+  return id;
+}
+
+SessionId GlobalServer::SessionOf(ConnectionId connection) const {
+  const auto at = connections_.find(connection);
+  return at == connections_.end() ? kNoSession : at->second;
+}
+
+void GlobalServer::Bind(Time now, SessionId id, ConnectionId connection) {
+  Unbind(now, id);
+  sessions_.at(id).connection = connection;
+  sessions_.at(id).in_the_way = false;
+  connections_[connection] = id;
+}
+
+void GlobalServer::Unbind(Time now, SessionId id) {
+  Session& session = sessions_.at(id);
+  if (session.connection == 0) return;
+  connections_.erase(session.connection);
+  output_.Close(session.connection);
+  session.connection = 0;
+  session.silent_since = now;
+  std::erase_if(questions_, [id](const auto& entry) { return entry.second.holder == id; });
+  directory_.Unreachable(id);
+}
+
+void GlobalServer::Remove(SessionId id) {
+  directory_.Drop(id);
+  sessions_.erase(id);
+  FinishRecovery();
+}
+
+// Who may have a session (rules 40, 41, 42, 44).
+LoginOutcome GlobalServer::Judge(const LoginRequest& request) const {
+  if (phase_ == Phase::kDeposed) return LoginOutcome::kOldTerm;
+  if (phase_ != Phase::kRecovering && phase_ != Phase::kServing) return LoginOutcome::kBusy;
+  const auto fenced = fenced_.find(request.server_id);
+  if (fenced != fenced_.end() && request.epoch <= fenced->second) return LoginOutcome::kFenced;
+  for (const auto& [id, session] : sessions_) {
+    if (session.server_id != request.server_id) continue;
+    if (session.epoch > request.epoch) return LoginOutcome::kFenced;
+    if (session.epoch != request.epoch) continue;
+    return session.state == State::kLive ? LoginOutcome::kAccepted : LoginOutcome::kBusy;
+  }
+  if (options_.unsafe_ignore_start_term) return LoginOutcome::kAccepted;
+  // Started under a later term: somebody else is this shard's Global now.
+  if (request.start_term > term_) return LoginOutcome::kOldTerm;
+  // Started before this Global listed the live servers, and was not among them: fenced or finished.
+  return request.start_term < term_ ? LoginOutcome::kFenced : LoginOutcome::kAccepted;
+}
+
+void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& request) {
+  now_ = now;
+  const LoginOutcome outcome = Judge(request);
+  if (outcome != LoginOutcome::kAccepted) {
+    output_.SendLoginReply(from, {.outcome = outcome, .term = term_});
+    output_.Close(from);
+    return;
+  }
+  std::vector<SessionId> older;
+  for (const auto& [id, session] : sessions_) {
+    if (session.server_id == request.server_id && session.epoch < request.epoch &&
+        session.state == State::kLive) {
+      older.push_back(id);
+    }
+  }
+  for (const SessionId id : older) Supersede(now, id);
+
+  SessionId id = FindSession(request.server_id, request.epoch);
+  const bool fresh = id == kNoSession;
+  if (fresh) id = AddSession(request.server_id, request.epoch);
+  Bind(now, id, from);
+  // A session that is new in this term has nothing; one that was listed has what it says; one that
+  // was here before has at most what the book says.
+  const bool known = fresh || sessions_.at(id).announced;
+  const std::vector<SessionId> wrong = directory_.Announce(id, request.rights, known);
+  sessions_.at(id).announced = true;
+  if (!wrong.empty()) {
+    for (const SessionId one : wrong) {
+      StartEvict(now, one, "announced rights contradict each other");
+    }
+    return;
+  }
+  output_.SendLoginReply(from, {.outcome = LoginOutcome::kAccepted, .term = term_});
+  FinishRecovery();
+}
+
+void GlobalServer::OnNormalClose(Time now, ConnectionId from) {
+  now_ = now;
+  const SessionId id = SessionOf(from);
+  if (id == kNoSession) return;
+  Session& session = sessions_.at(id);
+  std::int64_t& fenced = fenced_[session.server_id];
+  fenced = std::max(fenced, session.epoch);  // What has ended does not come back.
+  Unbind(now, id);
+  Remove(id);
+}
+
+void GlobalServer::OnClosed(Time now, ConnectionId connection) {
+  now_ = now;
+  const SessionId id = SessionOf(connection);
+  if (id != kNoSession) Unbind(now, id);
+}
+
+// --- eviction -------------------------------------------------------------------------------------
+
+void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why) {
+  Session& session = sessions_.at(id);
+  if (session.state != State::kLive) return;
+  output_.Alert(fmt::format("server {} (epoch {}) is evicted: {}", session.server_id,
+                            session.epoch, why));
+  session.state = State::kEvicting;
+  session.due = Time::max();
+  Unbind(now, id);
+  output_.Evict(session.server_id, session.epoch, term_);
+}
+
+// Its successor says that it is gone; freed when the database says so too.
+void GlobalServer::Supersede(Time now, SessionId id) {
+  Session& session = sessions_.at(id);
+  session.state = State::kSuperseded;
+  session.due = Time::max();
+  Unbind(now, id);
+  output_.ReadServer(session.server_id);
+}
+
+// No flush of it takes effect any more. What it may still do is answer from memory, until its lease
+// is over (rule 40).
+void GlobalServer::Fenced(Time now, SessionId id) {
+  Session& session = sessions_.at(id);
+  std::int64_t& fenced = fenced_[session.server_id];
+  fenced = std::max(fenced, session.epoch);
+  session.state = State::kFreeing;
+  session.due = now + options_.lease.free_after();
+  if (options_.unsafe_free_at_once) Remove(id);
+}
+
+void GlobalServer::OnEvicted(Time now, std::int32_t server_id, std::int64_t epoch,
+                             const Result<EvictOutcome>& outcome) {
+  now_ = now;
+  const SessionId id = FindSession(server_id, epoch);
+  if (id == kNoSession || sessions_.at(id).state != State::kEvicting) return;
+  if (!outcome.ok()) {
+    sessions_.at(id).due = now + options_.retry_delay;
+    return;
+  }
+  if (outcome.value() == EvictOutcome::kEvicted) {
+    Fenced(now, id);
+    return;
+  }
+  Depose(now);
+}
+
+void GlobalServer::Depose(Time now) {
+  phase_ = Phase::kDeposed;
+  directory_.Pause();
+  output_.Alert(fmt::format("term {} has passed: another Global has taken over", term_));
+  for (auto& [id, session] : sessions_) Unbind(now, id);
+}
+
+void GlobalServer::OnTerm(Time now, const Result<std::int64_t>& term) {
+  now_ = now;
+  if (phase_ == Phase::kDeposed) return;
+  term_due_ = now + options_.term_period;
+  if (term.ok() && term.value() > term_) Depose(now);
+}
+
+void GlobalServer::OnServerRow(Time now, std::int32_t server_id,
+                               const Result<Fence::ServerRow>& row) {
+  now_ = now;
+  std::vector<SessionId> superseded;
+  for (const auto& [id, session] : sessions_) {
+    if (session.server_id == server_id && session.state == State::kSuperseded) {
+      superseded.push_back(id);
+    }
+  }
+  for (const SessionId id : superseded) {
+    if (row.ok() && row.value().epoch > sessions_.at(id).epoch) {
+      Fenced(now, id);
+    } else {
+      sessions_.at(id).due = now + options_.retry_delay;
+    }
+  }
+}
+
+bool GlobalServer::Cleanup(Time now, std::int32_t server_id) {
+  now_ = now;
+  for (const auto& [id, session] : sessions_) {
+    if (session.server_id != server_id || session.state != State::kLive) continue;
+    StartEvict(now, id, "an operator asked for it");
+    return true;
+  }
+  return false;
+}
+
+// When most are silent together it is more likely this Global that is cut off (rule 38).
+bool GlobalServer::MostAreSilent() const {
+  std::size_t live = 0;
+  std::size_t silent = 0;
+  for (const auto& [id, session] : sessions_) {
+    if (session.state != State::kLive) continue;
+    ++live;
+    if (session.connection == 0) ++silent;
+  }
+  return silent * 2 > live;
+}
+
+void GlobalServer::EvictTheSilent(Time now) {
+  std::vector<SessionId> silent;
+  for (const auto& [id, session] : sessions_) {
+    const bool blocks = session.in_the_way || !session.announced;
+    if (session.state == State::kLive && session.connection == 0 && blocks &&
+        now >= session.silent_since + options_.silence_max) {
+      silent.push_back(id);
+    }
+  }
+  if (silent.empty() || MostAreSilent()) return;
+  for (const SessionId id : silent) StartEvict(now, id, "it is silent and in the way of others");
+}
+
+// --- rights ---------------------------------------------------------------------------------------
+
+void GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
+                             std::string_view key, Right wanted) {
+  now_ = now;
+  const SessionId id = SessionOf(from);
+  if (id != kNoSession) directory_.Acquire(id, request, key, wanted);
+}
+
+void GlobalServer::OnRelease(Time now, ConnectionId from, std::uint64_t request,
+                             std::string_view key) {
+  now_ = now;
+  const SessionId id = SessionOf(from);
+  if (id == kNoSession) return;
+  // Answered first: grants that this makes possible go to others, the order does not matter.
+  output_.SendReleased(from, request, key);
+  directory_.Release(id, key);
+}
+
+void GlobalServer::OnReduced(Time now, ConnectionId from, std::uint64_t serial,
+                             std::string_view key, Right right) {
+  now_ = now;
+  const SessionId id = SessionOf(from);
+  if (id == kNoSession) return;
+  questions_.erase(serial);
+  directory_.Reduced(id, serial, key, right);
+}
+
+void GlobalServer::OnReduceFailed(Time now, ConnectionId from, std::uint64_t serial,
+                                  std::string_view key, Refusal why) {
+  now_ = now;
+  const SessionId id = SessionOf(from);
+  if (id == kNoSession) return;
+  questions_.erase(serial);
+  directory_.ReduceFailed(id, serial, key, why);
+}
+
+void GlobalServer::Granted(SessionId session, std::uint64_t request, std::string_view key,
+                           Right right) {
+  output_.SendGrant(sessions_.at(session).connection, request, key, right);
+}
+
+void GlobalServer::Refused(SessionId session, std::uint64_t request, std::string_view key,
+                           Refusal refusal, SessionId holder) {
+  const auto at = sessions_.find(holder);
+  if (at != sessions_.end() && refusal != Refusal::kHolderFresh) at->second.in_the_way = true;
+  output_.SendRefusal(sessions_.at(session).connection, request, key, refusal);
+}
+
+bool GlobalServer::Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) {
+  const Session& session = sessions_.at(holder);
+  if (session.connection == 0) return false;
+  questions_[serial] = {.deadline = now_ + options_.reduce_timeout, .holder = holder};
+  output_.SendReduce(session.connection, serial, key, to);
+  return true;
+}
+
+// --- time -----------------------------------------------------------------------------------------
+
+void GlobalServer::ExpireQuestions(Time now) {
+  while (!questions_.empty() && questions_.begin()->second.deadline <= now) {
+    // It hangs. If it lives, it comes back at once; if not, it is silent from now on.
+    const SessionId holder = questions_.begin()->second.holder;
+    sessions_.at(holder).in_the_way = true;
+    Unbind(now, holder);
+  }
+}
+
+void GlobalServer::Tick(Time now) {
+  now_ = now;
+  if (retry_at_ != Time{0} && now >= retry_at_) {
+    retry_at_ = Time{0};
+    if (phase_ == Phase::kRaisingTerm) output_.RaiseTerm();
+    if (phase_ == Phase::kListing) output_.ListLive();
+  }
+  if (phase_ != Phase::kRecovering && phase_ != Phase::kServing) return;
+  if (now >= term_due_) {
+    term_due_ = Time::max();
+    output_.ReadTerm();
+  }
+  ExpireQuestions(now);
+  EvictTheSilent(now);
+  std::vector<SessionId> due;
+  for (const auto& [id, session] : sessions_) {
+    if (session.state != State::kLive && now >= session.due) due.push_back(id);
+  }
+  for (const SessionId id : due) {
+    Session& session = sessions_.at(id);
+    if (session.state == State::kFreeing) {
+      Remove(id);
+    } else {
+      session.due = Time::max();
+      if (session.state == State::kEvicting) {
+        output_.Evict(session.server_id, session.epoch, term_);
+      } else {
+        output_.ReadServer(session.server_id);
+      }
+    }
+  }
+}
+
+GlobalServer::Time GlobalServer::NextDeadline() const {
+  Time next = std::min(retry_at_ != Time{0} ? retry_at_ : Time::max(), term_due_);
+  if (!questions_.empty()) next = std::min(next, questions_.begin()->second.deadline);
+  for (const auto& [id, session] : sessions_) {
+    if (session.state != State::kLive) {
+      next = std::min(next, session.due);
+    } else if (session.connection == 0 && (session.in_the_way || !session.announced)) {
+      // Later if it is due but most are silent.
+      next = std::min(next, std::max(session.silent_since + options_.silence_max,
+                                     now_ + options_.retry_delay));
+    }
+  }
+  return next;
+}
+
+}  // namespace zeze::global

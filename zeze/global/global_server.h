@@ -1,0 +1,190 @@
+// GlobalServer: one shard of Global: its sessions, its recovery, and how it gets rid of a server
+// that blocks others. Rules 38 to 46 of docs/architecture.md.
+//
+//   GlobalServer global(options, output);
+//   global.Start(now);                                  // Asks for a term, then for who is there.
+//   global.OnLogin(now, connection, request);           // Messages, in the order of a connection.
+//   global.Tick(now);                                   // Whenever NextDeadline() has come.
+//
+// A state machine without I/O, threads or clocks: everything it does goes through GlobalOutput, and
+// the answers of the database come back as On... The simulator runs this very code.
+//
+// Its memory is the book. After a restart it raises the term of its shard, lists the live servers,
+// and grants nothing until each of them has announced its rights or cannot use them any more.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "zeze/base/result.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/lease.h"
+#include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+
+struct GlobalOptions {
+  LeaseOptions lease;
+  // A session without a connection that is in somebody's way is evicted after this.
+  std::chrono::nanoseconds silence_max = std::chrono::seconds(3);
+  // A holder that does not answer for so long has failed, and its connection is closed.
+  std::chrono::nanoseconds reduce_timeout = std::chrono::seconds(17);
+  std::chrono::nanoseconds retry_delay = std::chrono::milliseconds(500);
+  // How often it looks whether its term is still current. Only so that a deposed Global ends soon:
+  // its grants do no harm.
+  std::chrono::nanoseconds term_period = std::chrono::seconds(1);
+
+  // For tests of the simulator: each leaves a rule out.
+  bool unsafe_free_at_once = false;
+  bool unsafe_ignore_start_term = false;
+};
+
+// What happens outside. Called while the machine works: do not call it back from here.
+class GlobalOutput {
+ public:
+  virtual void SendLoginReply(ConnectionId to, const LoginReply& reply) = 0;
+  virtual void SendGrant(ConnectionId to, std::uint64_t request, std::string_view key,
+                         Right right) = 0;
+  virtual void SendRefusal(ConnectionId to, std::uint64_t request, std::string_view key,
+                           Refusal refusal) = 0;
+  virtual void SendReleased(ConnectionId to, std::uint64_t request, std::string_view key) = 0;
+  virtual void SendReduce(ConnectionId to, std::uint64_t serial, std::string_view key,
+                          Right right) = 0;
+  virtual void Close(ConnectionId connection) = 0;
+
+  // Fence calls; each is answered by the On... of its name, and repeated by the machine on errors.
+  virtual void RaiseTerm() = 0;
+  virtual void ReadTerm() = 0;
+  virtual void ListLive() = 0;
+  virtual void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) = 0;
+  virtual void ReadServer(std::int32_t server_id) = 0;
+
+  // For the operators (requirement G9).
+  virtual void Alert(const std::string& text) = 0;
+
+ protected:
+  ~GlobalOutput() = default;
+};
+
+class GlobalServer final : private DirectoryOutput {
+ public:
+  using Time = std::chrono::nanoseconds;
+
+  GlobalServer(const GlobalOptions& options, GlobalOutput& output);
+
+  void Start(Time now);
+
+  // --- the database's answers ---
+  void OnTermRaised(Time now, const Result<std::int64_t>& term);
+  // The shard's term in the database.
+  void OnTerm(Time now, const Result<std::int64_t>& term);
+  void OnLiveServers(Time now, const Result<std::vector<LiveServer>>& servers);
+  void OnEvicted(Time now, std::int32_t server_id, std::int64_t epoch,
+                 const Result<EvictOutcome>& outcome);
+  void OnServerRow(Time now, std::int32_t server_id, const Result<Fence::ServerRow>& row);
+
+  // --- messages ---
+  void OnLogin(Time now, ConnectionId from, const LoginRequest& request);
+  void OnAcquire(Time now, ConnectionId from, std::uint64_t request, std::string_view key,
+                 Right wanted);
+  void OnRelease(Time now, ConnectionId from, std::uint64_t request, std::string_view key);
+  void OnReduced(Time now, ConnectionId from, std::uint64_t serial, std::string_view key,
+                 Right right);
+  void OnReduceFailed(Time now, ConnectionId from, std::uint64_t serial, std::string_view key,
+                      Refusal why);
+  // The server has saved everything and ends.
+  void OnNormalClose(Time now, ConnectionId from);
+  void OnClosed(Time now, ConnectionId connection);
+
+  // An operator takes a server's rights away, alive or not. False: it has no session here.
+  bool Cleanup(Time now, std::int32_t server_id);
+
+  void Tick(Time now);
+  // Time::max() when nothing is due.
+  Time NextDeadline() const;
+
+  std::int64_t term() const { return term_; }
+  bool serving() const { return phase_ == Phase::kServing; }
+  // Another Global has taken this shard over. The owner ends or starts anew.
+  bool deposed() const { return phase_ == Phase::kDeposed; }
+  const Directory& directory() const { return directory_; }
+
+ private:
+  enum class Phase : std::uint8_t {
+    kNew,
+    kRaisingTerm,
+    kListing,
+    kRecovering,  // Not all listed servers have announced their rights.
+    kServing,
+    kDeposed,
+  };
+  enum class State : std::uint8_t {
+    kLive,        // May use its rights, connected or not.
+    kEvicting,    // Asked the database to fence it.
+    kSuperseded,  // A successor logged in; to be seen in the database.
+    kFreeing,     // Fenced for certain; it may still read until its lease is over.
+  };
+  struct Session {
+    std::int32_t server_id = 0;
+    std::int64_t epoch = 0;
+    State state = State::kLive;
+    bool announced = false;  // Otherwise it was listed, and what it has is not known yet.
+    bool in_the_way = false;  // Somebody was refused because of it.
+    ConnectionId connection = 0;  // 0: none.
+    Time silent_since{0};
+    Time due{0};  // kEvicting, kSuperseded: ask again; kFreeing: free.
+  };
+  struct Question {
+    Time deadline;
+    SessionId holder;
+  };
+
+  // DirectoryOutput.
+  void Granted(SessionId session, std::uint64_t request, std::string_view key,
+               Right right) override;
+  void Refused(SessionId session, std::uint64_t request, std::string_view key, Refusal refusal,
+               SessionId holder) override;
+  bool Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) override;
+
+  LoginOutcome Judge(const LoginRequest& request) const;
+  SessionId FindSession(std::int32_t server_id, std::int64_t epoch) const;
+  SessionId AddSession(std::int32_t server_id, std::int64_t epoch);
+  // The session of a connection that has logged in, or kNoSession.
+  SessionId SessionOf(ConnectionId connection) const;
+  void Bind(Time now, SessionId id, ConnectionId connection);
+  void Unbind(Time now, SessionId id);
+  void Remove(SessionId id);
+  void StartEvict(Time now, SessionId id, const std::string& why);
+  void Supersede(Time now, SessionId id);
+  void Fenced(Time now, SessionId id);
+  void EvictTheSilent(Time now);
+  bool MostAreSilent() const;
+  void FinishRecovery();
+  void Depose(Time now);
+  void ExpireQuestions(Time now);
+
+  const GlobalOptions options_;
+  GlobalOutput& output_;
+  Directory directory_;
+  Phase phase_ = Phase::kNew;
+  std::int64_t term_ = 0;
+  Time retry_at_{0};  // Of kRaisingTerm and kListing; 0: an answer is awaited.
+  Time term_due_ = Time::max();
+  Time now_{0};       // Of the call under way.
+  std::map<SessionId, Session> sessions_;
+  std::unordered_map<ConnectionId, SessionId> connections_;
+  // The highest epoch of each server that is fenced; it and lower ones are refused for ever.
+  std::map<std::int32_t, std::int64_t> fenced_;
+  std::map<std::uint64_t, Question> questions_;  // By serial, and so by deadline.
+};
+
+}  // namespace zeze::global

@@ -1,0 +1,38 @@
+// What a server and a Global say to each other, apart from how it is encoded.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "zeze/global/directory.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+
+// Names a connection in a process; never used twice.
+using ConnectionId = std::uint64_t;
+
+// The first message of every connection. It names all rights that the server has: a right that is
+// being given back counts until its records are saved.
+struct LoginRequest {
+  std::int32_t server_id = 0;
+  std::int64_t epoch = 0;
+  std::int64_t start_term = 0;  // Of this Global's shard, as the server's start saw it (rule 42).
+  std::vector<HeldRight> rights;
+};
+
+enum class LoginOutcome : std::uint8_t {
+  kAccepted,
+  kBusy,     // Not now: try again after a while.
+  kFenced,   // This epoch has lost its rights for ever: end the process.
+  kOldTerm,  // This Global is of an older term than the server has seen: look for the new one.
+};
+
+struct LoginReply {
+  LoginOutcome outcome = LoginOutcome::kBusy;
+  std::int64_t term = 0;
+};
+
+}  // namespace zeze::global
