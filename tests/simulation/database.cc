@@ -33,8 +33,7 @@ Time Database::WorkTime() {
 }
 
 template <typename T>
-void Database::Ask(ProcessId from,
-                   std::function<void(std::function<void(Result<T>)>)> at_database,
+void Database::Ask(ProcessId from, std::function<void(std::function<void(Result<T>)>)> at_database,
                    Answer<T> answer) {
   struct State {
     bool answered = false;
@@ -99,8 +98,7 @@ void Database::Finish(ProcessId from, std::int32_t server_id, std::int64_t epoch
       std::move(answer));
 }
 
-void Database::ReadTerm(ProcessId from, std::int32_t shard,
-                        Answer<FenceTable::TermRow> answer) {
+void Database::ReadTerm(ProcessId from, std::int32_t shard, Answer<FenceTable::TermRow> answer) {
   Ask<FenceTable::TermRow>(
       from, [this, shard](auto reply) { reply(fences_.ReadTerm(shard)); }, std::move(answer));
 }
@@ -109,8 +107,7 @@ void Database::RaiseTerm(ProcessId from, std::int32_t shard, Answer<std::int64_t
   const std::string holder = world_.name(from);
   ReadTerm(from, shard, [this, from, shard, holder, answer](Result<FenceTable::TermRow> row) {
     if (!row.ok() || row.value().holder == holder) {
-      answer(row.ok() ? Result<std::int64_t>(row.value().term)
-                      : Result<std::int64_t>(row.error()));
+      answer(row.ok() ? Result<std::int64_t>(row.value().term) : Result<std::int64_t>(row.error()));
       return;
     }
     const std::int64_t expected = row.value().term;
@@ -121,8 +118,8 @@ void Database::RaiseTerm(ProcessId from, std::int32_t shard, Answer<std::int64_t
             reply(Error(ErrorCode::kUnavailable, "somebody else raised the term"));
             return;
           }
-          world_.Say(fmt::format("database: shard {} has term {} of {}", shard, expected + 1,
-                                 holder));
+          world_.Say(
+              fmt::format("database: shard {} has term {} of {}", shard, expected + 1, holder));
           reply(expected + 1);
         },
         answer);
@@ -136,7 +133,26 @@ void Database::Terms(ProcessId from, Answer<std::map<std::int32_t, std::int64_t>
 
 void Database::ListLive(ProcessId from, Answer<std::vector<LiveServer>> answer) {
   Ask<std::vector<LiveServer>>(
-      from, [this](auto reply) { reply(fences_.ListLive()); }, std::move(answer));
+      from,
+      [this](auto reply) {
+        std::vector<LiveServer> live = fences_.ListLive();
+        if (options_.unsafe_no_fenced_leases) {
+          std::erase_if(live, [](const LiveServer& server) { return server.fenced; });
+        }
+        reply(std::move(live));
+      },
+      std::move(answer));
+}
+
+void Database::LeaseOver(ProcessId from, std::int32_t server_id, std::int64_t epoch,
+                         Answer<bool> answer) {
+  Ask<bool>(
+      from,
+      [this, server_id, epoch](auto reply) {
+        fences_.LeaseOver(server_id, epoch);
+        reply(true);
+      },
+      std::move(answer));
 }
 
 void Database::Read(ProcessId from, std::int32_t server_id, Answer<Fence::ServerRow> answer) {
@@ -145,12 +161,11 @@ void Database::Read(ProcessId from, std::int32_t server_id, Answer<Fence::Server
 }
 
 void Database::Load(ProcessId from, const std::string& key, Answer<List> answer) {
-  Ask<List>(
-      from, [this, key](auto reply) { reply(rows_[key]); }, std::move(answer));
+  Ask<List>(from, [this, key](auto reply) { reply(rows_[key]); }, std::move(answer));
 }
 
-void Database::Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch,
-                     std::int32_t shard, std::int64_t term, Answer<EvictOutcome> answer) {
+void Database::Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                     std::int64_t term, Answer<EvictOutcome> answer) {
   Ask<EvictOutcome>(
       from,
       [this, server_id, epoch, shard, term](auto reply) {
@@ -236,8 +251,7 @@ void Database::CommitFlush(std::uint64_t number) {
   ZEZE_CHECK(counted || options_.unsafe_no_fence || options_.unsafe_no_sequence);
   Apply(flushing.rows);
   flushing.reply(true);
-  for (Flushing& waiting :
-       std::exchange(queued_[{flushing.server_id, flushing.lane}], {})) {
+  for (Flushing& waiting : std::exchange(queued_[{flushing.server_id, flushing.lane}], {})) {
     BeginFlush(std::move(waiting));
   }
 }
@@ -247,12 +261,13 @@ void Database::Apply(const std::vector<Row>& rows) {
   std::set<std::uint64_t> fresh;
   for (const Row& row : rows) {
     List& list = rows_[row.key];
-    const bool extends = row.list.size() >= list.size() &&
-                         std::equal(list.begin(), list.end(), row.list.begin());
+    const bool extends =
+        row.list.size() >= list.size() && std::equal(list.begin(), list.end(), row.list.begin());
     if (!extends) {
-      throw Violation{fmt::format("a flush of {} elements overwrites {} of key {} that are no "
-                                  "prefix of it",
-                                  row.list.size(), list.size(), row.key)};
+      throw Violation{
+          fmt::format("a flush of {} elements overwrites {} of key {} that are no "
+                      "prefix of it",
+                      row.list.size(), list.size(), row.key)};
     }
     for (std::size_t i = list.size(); i < row.list.size(); ++i) {
       fresh.insert(owners_.at(row.list[i]));
@@ -281,9 +296,10 @@ void Database::CheckCut(const Work& work) const {
     const bool there = read.empty() || (at != rows_.end() && at->second.size() >= read.size() &&
                                         std::equal(read.begin(), read.end(), at->second.begin()));
     if (!there) {
-      throw Violation{fmt::format("an effect without its cause: T{} is in the database, but not "
-                                  "all it had read of {}",
-                                  work.id, key)};
+      throw Violation{
+          fmt::format("an effect without its cause: T{} is in the database, but not "
+                      "all it had read of {}",
+                      work.id, key)};
     }
   }
 }

@@ -29,6 +29,7 @@ struct DatabaseOptions {
   // Rules to leave out, to see that it matters.
   bool unsafe_no_fence = false;
   bool unsafe_no_sequence = false;
+  bool unsafe_no_fenced_leases = false;
 };
 
 // A transaction of the workload: what it did, and what became of it.
@@ -67,6 +68,7 @@ class Database {
   void ListLive(ProcessId from, Answer<std::vector<LiveServer>> answer);
   void Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
              std::int64_t term, Answer<EvictOutcome> answer);
+  void LeaseOver(ProcessId from, std::int32_t server_id, std::int64_t epoch, Answer<bool> answer);
   void Read(ProcessId from, std::int32_t server_id, Answer<Fence::ServerRow> answer);
   void Load(ProcessId from, const std::string& key, Answer<List> answer);
   // kFenced: another epoch. Repeat with the same number after kUnknownOutcome.

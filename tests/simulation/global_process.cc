@@ -73,8 +73,8 @@ void GlobalProcess::SendLoginReply(global::ConnectionId to, const global::LoginR
   Send(to, [reply](global::GlobalAgent& agent, LinkId link) { agent.OnLoginReply(link, reply); });
 }
 
-void GlobalProcess::SendGrant(global::ConnectionId to, std::uint64_t request,
-                              std::string_view key, Right right) {
+void GlobalProcess::SendGrant(global::ConnectionId to, std::uint64_t request, std::string_view key,
+                              Right right) {
   Send(to, [request, key = std::string(key), right](global::GlobalAgent& agent, LinkId link) {
     agent.OnGrant(link, request, key, right);
   });
@@ -94,8 +94,8 @@ void GlobalProcess::SendReleased(global::ConnectionId to, std::uint64_t request,
   });
 }
 
-void GlobalProcess::SendReduce(global::ConnectionId to, std::uint64_t serial,
-                               std::string_view key, Right right) {
+void GlobalProcess::SendReduce(global::ConnectionId to, std::uint64_t serial, std::string_view key,
+                               Right right) {
   Send(to, [serial, key = std::string(key), right](global::GlobalAgent& agent, LinkId link) {
     agent.OnReduce(link, serial, key, right);
   });
@@ -122,13 +122,12 @@ void GlobalProcess::RaiseTerm() {
 }
 
 void GlobalProcess::ReadTerm() {
-  cluster_.database.ReadTerm(process_, static_cast<std::int32_t>(shard_),
-                             [this](Result<FenceTable::TermRow> row) {
-                               machine_.OnTerm(now(), row.ok()
-                                                          ? Result<std::int64_t>(row.value().term)
-                                                          : Result<std::int64_t>(row.error()));
-                               Work();
-                             });
+  cluster_.database.ReadTerm(
+      process_, static_cast<std::int32_t>(shard_), [this](Result<FenceTable::TermRow> row) {
+        machine_.OnTerm(now(), row.ok() ? Result<std::int64_t>(row.value().term)
+                                        : Result<std::int64_t>(row.error()));
+        Work();
+      });
 }
 
 void GlobalProcess::ListLive() {
@@ -151,6 +150,10 @@ void GlobalProcess::ReadServer(std::int32_t server_id) {
     machine_.OnServerRow(now(), server_id, row);
     Work();
   });
+}
+
+void GlobalProcess::LeaseOver(std::int32_t server_id, std::int64_t epoch) {
+  cluster_.database.LeaseOver(process_, server_id, epoch, [](const Result<bool>&) {});
 }
 
 void GlobalProcess::Alert(const std::string& text) {

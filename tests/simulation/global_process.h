@@ -22,6 +22,7 @@ class GlobalProcess final : public global::GlobalOutput {
   GlobalProcess(Cluster& cluster, std::size_t shard, const global::GlobalOptions& options);
 
   ProcessId process() const { return process_; }
+  std::size_t shard() const { return shard_; }
   bool alive() const { return world_.Alive(process_); }
   Time now() const { return world_.LocalTime(process_); }
   global::GlobalServer& machine() { return machine_; }
@@ -47,6 +48,7 @@ class GlobalProcess final : public global::GlobalOutput {
   void ListLive() override;
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override;
   void ReadServer(std::int32_t server_id) override;
+  void LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
   void Alert(const std::string& text) override;
 
  private:

@@ -32,8 +32,7 @@ struct Totals {
   std::optional<std::pair<std::uint64_t, std::string>> failure;  // The smallest seed.
 };
 
-void RunSeeds(std::uint64_t first, std::uint64_t count, const RunOptions& options,
-              Totals& totals) {
+void RunSeeds(std::uint64_t first, std::uint64_t count, const RunOptions& options, Totals& totals) {
   while (!totals.stop) {
     const std::uint64_t n = totals.next++;
     if (n >= count) return;
@@ -95,10 +94,10 @@ int Main(int argc, char** argv) {
       threads.emplace_back([&] { RunSeeds(first, seeds, options, totals); });
     }
   }
-  fmt::print("{} seeds: {} transactions saved, {} lost with a process, {} refused; {} faults, {} events\n",
-             std::min<std::uint64_t>(totals.next, seeds), totals.committed.load(),
-             totals.lost.load(), totals.refused.load(), totals.faults.load(),
-             totals.events.load());
+  fmt::print(
+      "{} seeds: {} transactions saved, {} lost with a process, {} refused; {} faults, {} events\n",
+      std::min<std::uint64_t>(totals.next, seeds), totals.committed.load(), totals.lost.load(),
+      totals.refused.load(), totals.faults.load(), totals.events.load());
   if (!totals.failure) {
     fmt::print("all passed\n");
     return 0;

@@ -35,10 +35,16 @@ class Life {
         database_(world_,
                   {.evict_kills_sessions = world_.Chance(0.7),
                    .unsafe_no_fence = options.left_out == LeftOut::kFence,
-                   .unsafe_no_sequence = options.left_out == LeftOut::kFenceSequence},
+                   .unsafe_no_sequence = options.left_out == LeftOut::kFenceSequence,
+                   .unsafe_no_fenced_leases = options.left_out == LeftOut::kFencedLeases},
                   works_),
-        cluster_{.world = world_, .database = database_, .lease = {}, .works = works_,
-                 .servers = {}, .globals = {}, .unsafe = {}} {
+        cluster_{.world = world_,
+                 .database = database_,
+                 .lease = {},
+                 .works = works_,
+                 .servers = {},
+                 .globals = {},
+                 .unsafe = {}} {
     world_.KeepStory(options.keep_story);
     cluster_.shard_count = 1 + world_.Below(2);
     cluster_.unsafe = {.no_lease_check = options.left_out == LeftOut::kLeaseCheck,
@@ -189,24 +195,45 @@ class Life {
     }
   }
 
-  void CutFor(ProcessId a, ProcessId b) {
+  void CutFor(ProcessId a, ProcessId b, Time duration) {
     world_.Partition(a, b, true);
-    world_.After(kNobody, world_.Between(milliseconds(100), seconds(12)),
-                 [this, a, b] { world_.Partition(a, b, false); });
+    world_.After(kNobody, duration, [this, a, b] { world_.Partition(a, b, false); });
+  }
+
+  // Clients still reach it, nobody else does.
+  void Island(ProcessId server) {
+    const Time duration = world_.Between(seconds(5), seconds(16));
+    CutFor(server, kNobody, duration);
+    for (const auto& globals : cluster_.globals) {
+      for (const auto& global : globals) {
+        if (global->alive()) CutFor(server, global->process(), duration);
+      }
+    }
+  }
+
+  // The old one does not learn that it is deposed; a server starts and may find either.
+  void TakeOverUnnoticed(GlobalProcess* global) {
+    CutFor(global->process(), kNobody, world_.Between(seconds(4), seconds(15)));
+    StartGlobal(global->shard());
+    const ProcessId server = SomeServer();
+    world_.After(kNobody, world_.Between(milliseconds(1), milliseconds(200)), [this, server] {
+      if (world_.Alive(server)) world_.Kill(server);
+    });
   }
 
   void Fault() {
     const ProcessId server = SomeServer();
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
-    switch (world_.Below(11)) {
+    const Time duration = world_.Between(milliseconds(100), seconds(12));
+    switch (world_.Below(13)) {
       case 0:
         world_.Say("fault: server crash");
         world_.Kill(server);
         break;
       case 1:
       case 2:
-        world_.Pause(server, world_.Between(milliseconds(100), seconds(12)));
+        world_.Pause(server, duration);
         break;
       case 3:
         world_.Say("fault: Global crash");
@@ -216,13 +243,13 @@ class Life {
         world_.Pause(global->process(), world_.Between(milliseconds(100), seconds(9)));
         break;
       case 5:
-        CutFor(server, global->process());
+        CutFor(server, global->process(), duration);
         break;
       case 6:
-        CutFor(server, kNobody);
+        CutFor(server, kNobody, duration);
         break;
       case 7:
-        CutFor(global->process(), kNobody);
+        CutFor(global->process(), kNobody, duration);
         break;
       case 8: {
         const auto open = world_.OpenLinks();
@@ -239,7 +266,11 @@ class Life {
         global->machine().Cleanup(global->now(), cluster_.FindServer(server)->server_id());
         global->Work();
         break;
+      case 11:
+        Island(server);
+        break;
       default:
+        TakeOverUnnoticed(global);
         break;
     }
   }
@@ -277,9 +308,8 @@ class Life {
       return;
     }
     DoWork(kWorkers, {{keys_[at], true}}, [this, at, &served](bool committed) {
-      world_.After(kNobody, milliseconds(50), [this, at, committed, &served] {
-        Serve(committed ? at + 1 : at, served);
-      });
+      world_.After(kNobody, milliseconds(50),
+                   [this, at, committed, &served] { Serve(committed ? at + 1 : at, served); });
     });
   }
 
@@ -361,6 +391,7 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kLoadStamp, "load-stamp"},
       {LeftOut::kStartTerm, "start-term"},
       {LeftOut::kAnnounceUnsaved, "announce-unsaved"},
+      {LeftOut::kFencedLeases, "fenced-leases"},
   };
   return names;
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace zeze::simulation {
@@ -25,6 +26,7 @@ enum class LeftOut : std::uint8_t {
   kLoadStamp,
   kStartTerm,
   kAnnounceUnsaved,
+  kFencedLeases,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

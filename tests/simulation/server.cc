@@ -28,7 +28,7 @@ namespace zeze::simulation {
 
 namespace {
 
-constexpr Time kHold = milliseconds(50);       // How long a running transaction defers a Reduce.
+constexpr Time kHold = milliseconds(50);  // How long a running transaction defers a Reduce.
 constexpr Time kReconnect = milliseconds(200);
 constexpr int kAttempts = 30;
 
@@ -99,8 +99,7 @@ class Server::Shard final : public global::AgentOutput {
     std::vector<global::HeldRight> rights;
     for (const auto& [key, record] : server_.records_) {
       if (server_.cluster_.ShardOf(key) != number_ || record.releasing) continue;
-      const Right right =
-          server_.cluster_.unsafe.announce_lowered ? record.right : record.book;
+      const Right right = server_.cluster_.unsafe.announce_lowered ? record.right : record.book;
       if (right != Right::kInvalid) rights.push_back({.key = key, .right = right});
     }
     return rights;
@@ -183,13 +182,16 @@ bool Server::dirty() const {
 }
 
 std::string Server::Describe() const {
-  std::string text = fmt::format("{} epoch {} lease {}:", world_.name(process_), epoch_,
-                                 alive() && LeaseValid());
+  std::string text =
+      fmt::format("{} epoch {} lease {}:", world_.name(process_), epoch_, alive() && LeaseValid());
   for (const auto& [key, record] : records_) {
-    text += fmt::format(" {}={}/{}{}{}{}{}{}", key, Name(record.right), Name(record.book),
-                        record.loaded ? "" : record.loading ? " loading" : " empty", record.dirty() ? " dirty" : "",
-                        record.acquiring ? " acquiring" : "", record.releasing ? " releasing" : "",
-                        record.reducing > 0 ? " reducing" : "");
+    text +=
+        fmt::format(" {}={}/{}{}{}{}{}{}", key, Name(record.right), Name(record.book),
+                    record.loaded    ? ""
+                    : record.loading ? " loading"
+                                     : " empty",
+                    record.dirty() ? " dirty" : "", record.acquiring ? " acquiring" : "",
+                    record.releasing ? " releasing" : "", record.reducing > 0 ? " reducing" : "");
   }
   return text;
 }
@@ -249,10 +251,10 @@ void Server::KeepConnected(std::size_t shard) {
     }
     if (!choices.empty()) {
       GlobalProcess* global = choices[world_.Below(choices.size())];
-      const LinkId link = world_.Connect(
-          process_, global->process(),
-          {.on_closed_a = [&agent](LinkId closed) { agent.OnClosed(closed); },
-           .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
+      const LinkId link =
+          world_.Connect(process_, global->process(),
+                         {.on_closed_a = [&agent](LinkId closed) { agent.OnClosed(closed); },
+                          .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
       global->AddLink(link, this);
       agent.OnConnected(link);
     }
@@ -262,21 +264,20 @@ void Server::KeepConnected(std::size_t shard) {
 
 void Server::KeepLease() {
   const Time sent = world_.LocalTime(process_);
-  cluster_.database.Flush(process_, server_id_, FenceLane::kRenew, epoch_, renew_seq_ + 1, {},
-                          [this, sent](Result<bool> renewed) {
-                            if (renewed.ok()) {
-                              renew_seq_ += 1;
-                              // Already there: by an earlier copy, of which only that is known.
-                              if (renewed.value()) lease_.Renewed(sent);
-                            } else if (renewed.error().code() == ErrorCode::kFenced) {
-                              End("its renewal was refused");
-                              return;
-                            }
-                            world_.After(process_,
-                                         renewed.ok() ? cluster_.lease.renew_period()
-                                                      : milliseconds(100),
-                                         [this] { KeepLease(); });
-                          });
+  cluster_.database.Flush(
+      process_, server_id_, FenceLane::kRenew, epoch_, renew_seq_ + 1, {},
+      [this, sent](Result<bool> renewed) {
+        if (renewed.ok()) {
+          renew_seq_ += 1;
+          // Already there: by an earlier copy, of which only that is known.
+          if (renewed.value()) lease_.Renewed(sent);
+        } else if (renewed.error().code() == ErrorCode::kFenced) {
+          End("its renewal was refused");
+          return;
+        }
+        world_.After(process_, renewed.ok() ? cluster_.lease.renew_period() : milliseconds(100),
+                     [this] { KeepLease(); });
+      });
 }
 
 void Server::KeepTerms() {
@@ -347,14 +348,14 @@ bool Server::Prepare(const Running& run, const std::string& key, Right wanted) {
   Record& record = RecordOf(key);
   if (record.right >= wanted && record.loaded) return true;
   record.waiting.push_back([this, run] { Step(run); });
-  if (record.acquiring || record.releasing || record.reducing > 0 || record.loading) return false;
+  if (record.acquiring || record.releasing || record.reducing > 0) return false;
   if (record.right < wanted) {
     if (record.dirty()) return false;  // Lowered and not saved yet: the answer wakes us (rule 18).
     record.acquiring = true;
     const std::uint64_t request = ++last_request_;
     requests_[request] = key;
     shards_[cluster_.ShardOf(key)]->agent().Acquire(request, key, wanted);
-  } else {
+  } else if (!record.loading) {
     Load(key);
   }
   return false;
@@ -605,24 +606,25 @@ void Server::StartFlush() {
 void Server::SendFlush() {
   std::vector<Row> rows;
   for (const Cut& one : cut_) rows.push_back({.key = one.key, .list = one.list});
-  cluster_.database.Flush(
-      process_, server_id_, FenceLane::kFlush, epoch_, flush_seq_ + 1, std::move(rows),
-      [this](Result<bool> flushed) {
-        if (flushed.ok()) {
-          flush_seq_ += 1;
-          flushing_ = false;
-          for (const Cut& one : cut_) RecordOf(one.key).flushed_version = one.version;
-          Flushed();
-          return;
-        }
-        if (flushed.error().code() == ErrorCode::kFenced) {
-          End("its flush was refused");
-          return;
-        }
-        // Not done, or nobody knows: the same again, with the same number (rule 32).
-        world_.After(process_, world_.Between(milliseconds(1), milliseconds(50)),
-                     [this] { SendFlush(); });
-      });
+  cluster_.database.Flush(process_, server_id_, FenceLane::kFlush, epoch_, flush_seq_ + 1,
+                          std::move(rows), [this](Result<bool> flushed) {
+                            if (flushed.ok()) {
+                              flush_seq_ += 1;
+                              flushing_ = false;
+                              for (const Cut& one : cut_)
+                                RecordOf(one.key).flushed_version = one.version;
+                              Flushed();
+                              return;
+                            }
+                            if (flushed.error().code() == ErrorCode::kFenced) {
+                              End("its flush was refused");
+                              return;
+                            }
+                            // Not done, or nobody knows: the same again, with the same number (rule 32).
+                            world_.After(process_,
+                                         world_.Between(milliseconds(1), milliseconds(50)),
+                                         [this] { SendFlush(); });
+                          });
 }
 
 // Rule 30: what is clean leaves its group; what was written since stays tied.

@@ -37,8 +37,9 @@ struct Cluster {
   global::LeaseOptions lease;
   std::size_t shard_count = 1;
   std::map<std::uint64_t, Work>& works;
-  std::vector<std::unique_ptr<Server>> servers;                  // Alive or not.
-  std::vector<std::vector<std::unique_ptr<GlobalProcess>>> globals;  // By shard; the last is newest.
+  std::vector<std::unique_ptr<Server>> servers;  // Alive or not.
+  std::vector<std::vector<std::unique_ptr<GlobalProcess>>>
+      globals;  // By shard; the last is newest.
 
   std::size_t ShardOf(std::string_view key) const;
   Server* FindServer(ProcessId process) const;

@@ -177,7 +177,8 @@ void World::Close(LinkId id, ProcessId by) {
     After(link.a, Between(microseconds(10), milliseconds(500)), [this, id] { CloseEnd(id, true); });
   }
   if (by != link.b) {
-    After(link.b, Between(microseconds(10), milliseconds(500)), [this, id] { CloseEnd(id, false); });
+    After(link.b, Between(microseconds(10), milliseconds(500)),
+          [this, id] { CloseEnd(id, false); });
   }
 }
 

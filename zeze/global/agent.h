@@ -106,7 +106,7 @@ class GlobalAgent {
   AgentOutput& output_;
   State state_ = State::kDisconnected;
   ConnectionId connection_ = 0;
-  std::int64_t term_ = 0;            // The highest that was seen.
+  std::int64_t term_ = 0;             // The highest that was seen.
   std::int64_t connection_term_ = 0;  // Of the Global at the other end, when ready.
   std::map<std::uint64_t, Pending> pending_;
 };

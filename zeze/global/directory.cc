@@ -247,8 +247,8 @@ void Directory::Unreachable(SessionId session) {
 
 void Directory::Drop(SessionId session) {
   Unreachable(session);
-  const auto held = KeysOf(
-      [session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
+  const auto held =
+      KeysOf([session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
   for (const std::string& key : held) {
     const auto at = entries_.find(key);
     at->second.Set(session, Right::kInvalid);
@@ -281,8 +281,8 @@ std::vector<SessionId> Directory::Announce(SessionId session, std::span<const He
   wrong.erase(std::unique(wrong.begin(), wrong.end()), wrong.end());
   if (!known || !wrong.empty()) return wrong;
 
-  const auto forgotten = KeysOf(
-      [session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
+  const auto forgotten =
+      KeysOf([session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
   for (const std::string& key : forgotten) {
     const auto at = entries_.find(key);
     const auto still = said.find(key);
@@ -306,10 +306,10 @@ Right Directory::Held(SessionId session, std::string_view key) const {
   return at == entries_.end() ? Right::kInvalid : at->second.RightOf(session);
 }
 
-void Directory::ForEachHeld(
-    SessionId session, FunctionRef<void(std::string_view key, Right right)> visit) const {
-  const auto held = KeysOf(
-      [session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
+void Directory::ForEachHeld(SessionId session,
+                            FunctionRef<void(std::string_view key, Right right)> visit) const {
+  const auto held =
+      KeysOf([session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
   for (const std::string& key : held) visit(key, Held(session, key));
 }
 

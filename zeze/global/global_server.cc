@@ -52,8 +52,10 @@ void GlobalServer::OnLiveServers(Time now, const Result<std::vector<LiveServer>>
     return;
   }
   for (const LiveServer& server : servers.value()) {
-    Session& session = sessions_.at(AddSession(server.server_id, server.epoch));
-    session.silent_since = now;
+    const SessionId id = AddSession(server.server_id, server.epoch);
+    sessions_.at(id).silent_since = now;
+    // Fenced by a Global or a successor, and nobody has waited for the end of its lease.
+    if (server.fenced) Fenced(now, id);
   }
   phase_ = Phase::kRecovering;
   term_due_ = now + options_.term_period;
@@ -191,8 +193,8 @@ void GlobalServer::OnClosed(Time now, ConnectionId connection) {
 void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why) {
   Session& session = sessions_.at(id);
   if (session.state != State::kLive) return;
-  output_.Alert(fmt::format("server {} (epoch {}) is evicted: {}", session.server_id,
-                            session.epoch, why));
+  output_.Alert(
+      fmt::format("server {} (epoch {}) is evicted: {}", session.server_id, session.epoch, why));
   session.state = State::kEvicting;
   session.due = Time::max();
   Unbind(now, id);
@@ -391,6 +393,7 @@ void GlobalServer::Tick(Time now) {
   for (const SessionId id : due) {
     Session& session = sessions_.at(id);
     if (session.state == State::kFreeing) {
+      output_.LeaseOver(session.server_id, session.epoch);
       Remove(id);
     } else {
       session.due = Time::max();
@@ -411,8 +414,8 @@ GlobalServer::Time GlobalServer::NextDeadline() const {
       next = std::min(next, session.due);
     } else if (session.connection == 0 && (session.in_the_way || !session.announced)) {
       // Later if it is due but most are silent.
-      next = std::min(next, std::max(session.silent_since + options_.silence_max,
-                                     now_ + options_.retry_delay));
+      next = std::min(
+          next, std::max(session.silent_since + options_.silence_max, now_ + options_.retry_delay));
     }
   }
   return next;

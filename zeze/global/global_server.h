@@ -67,6 +67,8 @@ class GlobalOutput {
   virtual void ListLive() = 0;
   virtual void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) = 0;
   virtual void ReadServer(std::int32_t server_id) = 0;
+  // Not answered; if it fails, the next recovery waits once more.
+  virtual void LeaseOver(std::int32_t server_id, std::int64_t epoch) = 0;
 
   // For the operators (requirement G9).
   virtual void Alert(const std::string& text) = 0;
@@ -137,8 +139,8 @@ class GlobalServer final : private DirectoryOutput {
     std::int32_t server_id = 0;
     std::int64_t epoch = 0;
     State state = State::kLive;
-    bool announced = false;  // Otherwise it was listed, and what it has is not known yet.
-    bool in_the_way = false;  // Somebody was refused because of it.
+    bool announced = false;       // Otherwise it was listed, and what it has is not known yet.
+    bool in_the_way = false;      // Somebody was refused because of it.
     ConnectionId connection = 0;  // 0: none.
     Time silent_since{0};
     Time due{0};  // kEvicting, kSuperseded: ask again; kFreeing: free.
@@ -179,7 +181,7 @@ class GlobalServer final : private DirectoryOutput {
   std::int64_t term_ = 0;
   Time retry_at_{0};  // Of kRaisingTerm and kListing; 0: an answer is awaited.
   Time term_due_ = Time::max();
-  Time now_{0};       // Of the call under way.
+  Time now_{0};  // Of the call under way.
   std::map<SessionId, Session> sessions_;
   std::unordered_map<ConnectionId, SessionId> connections_;
   // The highest epoch of each server that is fenced; it and lower ones are refused for ever.

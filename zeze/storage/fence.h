@@ -39,11 +39,13 @@ struct FenceStart {
   std::map<std::int32_t, std::int64_t> terms;
 };
 
-// A server that has started and neither finished nor been evicted.
+// A process that may still use its rights.
 struct LiveServer {
   std::int32_t server_id = 0;
   std::int64_t epoch = 0;
   std::string holder;
+  // It cannot write any more, but nobody has waited until its lease was over: it may still read.
+  bool fenced = false;
 
   bool operator==(const LiveServer&) const = default;
 };
@@ -83,7 +85,9 @@ class Fence {
   // (rule 43). After kUnknownOutcome repeat: skipping a term does no harm.
   virtual Result<std::int64_t> RaiseTerm(std::int32_t shard) = 0;
 
-  // Includes every server whose Start may have seen an older term of any shard.
+  // Every server that has started and neither finished nor been fenced, and every fenced epoch whose
+  // lease nobody has seen to be over. Includes every server whose Start may have seen an older term
+  // of any shard.
   virtual Result<std::vector<LiveServer>> ListLive() = 0;
 
   // Raises the epoch of the server to epoch + 1 unless it is higher already, if `term` is current

@@ -43,6 +43,7 @@ Error FencedError(std::int32_t server_id, std::int64_t epoch, const FenceLaneRow
 
 FenceStart FenceTable::Start(const FenceStartOptions& options) {
   Server& server = servers_[options.server_id];
+  if (server.live) server.fenced.insert(server.epoch);
   server.epoch += 1;
   server.live = true;
   server.holder = options.holder;
@@ -61,9 +62,29 @@ std::int64_t FenceTable::RaiseTerm(std::int32_t shard) {
   return ++terms_[shard];
 }
 
+FenceTable::TermRow FenceTable::ReadTerm(std::int32_t shard) const {
+  const auto term = terms_.find(shard);
+  if (term == terms_.end()) return {};
+  const auto holder = term_holders_.find(shard);
+  return {.term = term->second,
+          .holder = holder == term_holders_.end() ? std::string() : holder->second};
+}
+
+bool FenceTable::RaiseTermFrom(std::int32_t shard, std::int64_t expected,
+                               const std::string& holder) {
+  std::int64_t& term = terms_[shard];
+  if (term != expected) return false;
+  term = expected + 1;
+  term_holders_[shard] = holder;
+  return true;
+}
+
 std::vector<LiveServer> FenceTable::ListLive() const {
   std::vector<LiveServer> live;
   for (const auto& [server_id, server] : servers_) {
+    for (const std::int64_t epoch : server.fenced) {
+      live.push_back({.server_id = server_id, .epoch = epoch, .holder = {}, .fenced = true});
+    }
     if (!server.live) continue;
     live.push_back({.server_id = server_id, .epoch = server.epoch, .holder = server.holder});
   }
@@ -76,10 +97,16 @@ EvictOutcome FenceTable::Evict(std::int32_t server_id, std::int64_t epoch, std::
   if (current == terms_.end() || current->second != term) return EvictOutcome::kTermPassed;
   Server& server = servers_[server_id];
   if (server.epoch <= epoch) {
+    if (server.live) server.fenced.insert(server.epoch);
     server.epoch = epoch + 1;
     server.live = false;
   }
   return EvictOutcome::kEvicted;
+}
+
+void FenceTable::LeaseOver(std::int32_t server_id, std::int64_t epoch) {
+  const auto at = servers_.find(server_id);
+  if (at != servers_.end()) at->second.fenced.erase(epoch);
 }
 
 Fence::ServerRow FenceTable::Read(std::int32_t server_id) const {

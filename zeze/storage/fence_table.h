@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,9 +64,23 @@ class FenceTable {
   FenceStart Start(const FenceStartOptions& options);
   bool Finish(std::int32_t server_id, std::int64_t epoch);  // False: fenced.
   std::int64_t RaiseTerm(std::int32_t shard);
+  std::map<std::int32_t, std::int64_t> Terms() const { return terms_; }  // By shard.
+
+  // Who raised the term last. A Global reads, and raises it if it is not its own already: a copy of
+  // the request that was stuck somewhere and arrives later changes nothing.
+  struct TermRow {
+    std::int64_t term = 0;
+    std::string holder;
+  };
+  TermRow ReadTerm(std::int32_t shard) const;
+  // False: the term is not `expected` any more.
+  bool RaiseTermFrom(std::int32_t shard, std::int64_t expected, const std::string& holder);
+
   std::vector<LiveServer> ListLive() const;  // Ascending by server id.
   EvictOutcome Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                      std::int64_t term);
+  // Somebody has waited for as long as a lease of this fenced epoch can have lasted.
+  void LeaseOver(std::int32_t server_id, std::int64_t epoch);
   Fence::ServerRow Read(std::int32_t server_id) const;
 
   // --- a flush, or a renewal in the lane for that ---
@@ -84,6 +99,7 @@ class FenceTable {
     std::int64_t epoch = 0;
     bool live = false;
     std::string holder;
+    std::set<std::int64_t> fenced;  // Older epochs whose leases may not be over.
     std::array<std::int64_t, kFenceLaneCount> flush_seq = {};
 
     bool operator==(const Server&) const = default;
@@ -91,6 +107,7 @@ class FenceTable {
 
   std::map<std::int32_t, Server> servers_;
   std::map<std::int32_t, std::int64_t> terms_;  // By shard.
+  std::map<std::int32_t, std::string> term_holders_;
 };
 
 }  // namespace zeze
