@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -19,6 +20,9 @@
 #include "zeze/base/result.h"
 #include "zeze/bean/difference.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/record.h"
+#include "zeze/transaction/record_map.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/engine_test.h"
@@ -48,7 +52,8 @@ TEST_F(CacheTest, AbsentRecordsAreRememberedWithinTheCapacity) {
   const std::uint64_t loads = accounts.statistics().loads;
   EXPECT_EQ(std::nullopt, Read(accounts, 19'999));
   EXPECT_EQ(loads, accounts.statistics().loads) << "absence is cached";
-  EXPECT_GE(accounts.statistics().evictions, 18'900U);
+  // Counted when the hand has passed, which may be a little later.
+  while (accounts.statistics().evictions < 18'900U) std::this_thread::yield();
 }
 
 TEST_F(CacheTest, ReadsInTransactionsStayWithinTheCapacity) {
@@ -120,6 +125,25 @@ TEST_F(CacheTest, RecordsMayBeEvictedBeforeTheirCheckpointHasEnded) {
   EXPECT_TRUE(engine->CheckpointNow().ok());
 
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(i, Read(accounts, i));
+}
+
+// Two threads that miss the same key at once get one record between them: with two, each would
+// validate its own.
+TEST(RecordMapTest, AKeyHasOneRecord) {
+  std::unique_ptr<internal::Participant> by;
+  internal::Reclaimer reclaimer;
+  by = std::make_unique<internal::Participant>(reclaimer);
+  internal::RecordMap map;
+  internal::Record first;
+  internal::Record second;
+  const auto equal = [](const internal::Record&) { return true; };
+  by->Enter();
+
+  EXPECT_EQ(&first, map.FindOrAdd(*by, 42, equal, [&] { return &first; }));
+  EXPECT_EQ(&first, map.FindOrAdd(*by, 42, equal, [&] { return &second; }));
+
+  EXPECT_EQ(1U, map.size());
+  by->Leave();
 }
 
 // --- hole 22: walks ---
@@ -214,6 +238,57 @@ TEST_F(WalkTest, Hole22ARemoveSavedAndEvictedBehindThePageIsNotMissed) {
   EXPECT_THAT(WalkAll(), ElementsAre(Pair(1, 1), Pair(3, 3)));
 }
 
+// The page is read while a flush is under way, which ends and is evicted behind it.
+TEST_F(WalkTest, Hole22AFlushUnderWayDuringThePageIsNotMissed) {
+  account_options.cache_capacity = 8;
+  Open();
+  for (std::int64_t i = 1; i <= 3; ++i) Store(accounts, i, i);
+  for (std::int64_t round = 1; round <= 3; ++round) {
+    faulty.BlockFlushes();
+    ASSERT_EQ(0, Put(accounts, 2, 20 * round));
+    std::thread checkpoint([&] { EXPECT_TRUE(engine->CheckpointNow().ok()); });
+    faulty.AwaitBlockedFlushes(1);
+    storage.after_walk = [&, first = true]() mutable {
+      if (!std::exchange(first, false)) return;
+      faulty.UnblockFlushes();
+      checkpoint.join();
+      Evict(2);
+    };
+
+    EXPECT_THAT(WalkAll(), ElementsAre(Pair(1, 1), Pair(2, 20 * round), Pair(3, 3)));
+    storage.after_walk = nullptr;
+  }
+}
+
+TEST_F(WalkTest, Hole22AnInsertInFlightIsNotMissed) {
+  Open();
+  Store(accounts, 1, 1);
+  ASSERT_EQ(0, Put(accounts, 5, 5));
+  faulty.BlockFlushes();
+  std::thread checkpoint([&] { EXPECT_TRUE(engine->CheckpointNow().ok()); });
+  faulty.AwaitBlockedFlushes(1);
+
+  EXPECT_THAT(WalkAll(), ElementsAre(Pair(1, 1), Pair(5, 5)));
+  faulty.UnblockFlushes();
+  checkpoint.join();
+}
+
+// What the flush of a remove finds inserted again is still unsaved.
+TEST_F(WalkTest, Hole22AnInsertDuringTheFlushOfARemoveIsNotMissed) {
+  Open();
+  for (std::int64_t i = 1; i <= 3; ++i) Store(accounts, i, i);
+  ASSERT_EQ(0, Remove(2));
+  faulty.BlockFlushes();
+  std::thread checkpoint([&] { EXPECT_TRUE(engine->CheckpointNow().ok()); });
+  faulty.AwaitBlockedFlushes(1);
+  EXPECT_EQ(0, Put(accounts, 2, 20));
+  faulty.UnblockFlushes();
+  checkpoint.join();
+
+  EXPECT_EQ(std::nullopt, Stored(accounts, 2));
+  EXPECT_THAT(WalkAll(), ElementsAre(Pair(1, 1), Pair(2, 20), Pair(3, 3)));
+}
+
 TEST_F(WalkTest, AWalkReportsAStorageThatCannotBeRead) {
   Open();
   ASSERT_EQ(0, Put(accounts, 1, 1));
@@ -267,7 +342,7 @@ TEST_F(WalkTest, Hole22GivesWhatIsThereAllTheTimeExactlyOnce) {
   }
   std::vector<std::int64_t> even;
   for (std::int64_t i = 0; i < kKeys; i += 2) even.push_back(i);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100 && !HasFailure(); ++round) {
     const bool descending = round % 2 != 0;
     std::vector<std::int64_t> seen;
     std::optional<std::int64_t> after;
@@ -279,14 +354,14 @@ TEST_F(WalkTest, Hole22GivesWhatIsThereAllTheTimeExactlyOnce) {
             return true;
           },
           descending);
-      ASSERT_TRUE(next.ok());
-      after = next.value();
+      EXPECT_TRUE(next.ok());
+      after = next.ok() ? next.value() : std::nullopt;
     } while (after);
     if (descending) std::reverse(seen.begin(), seen.end());
-    ASSERT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-    ASSERT_EQ(seen.end(), std::adjacent_find(seen.begin(), seen.end())) << "given twice";
+    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+    EXPECT_EQ(seen.end(), std::adjacent_find(seen.begin(), seen.end())) << "given twice";
     std::erase_if(seen, [](std::int64_t key) { return key % 2 != 0; });
-    ASSERT_EQ(even, seen) << "round " << round;
+    EXPECT_EQ(even, seen) << "round " << round;
   }
   stop = true;
   for (std::thread& writer : writers) writer.join();
@@ -466,6 +541,27 @@ TEST_F(CacheTest, Hole24ABlockedTransactionDoesNotKeepWhatOthersReplace) {
   EXPECT_LT(retired, 5000U);
   gate.Open();
   blocked.join();
+}
+
+// What is read is kept also if it is younger than the procedure that reads it.
+TEST_F(CacheTest, Hole24WhatWasReadLateStaysReadable) {
+  Open();
+  ASSERT_EQ(0, Put(accounts, 1, 0));
+  const auto replace_many_times = [&] {  // In a context of its own: this thread's is in use.
+    for (std::int64_t i = 1; i <= 10'000; ++i) ASSERT_EQ(0, Put(accounts, 1, i));
+  };
+  int runs = 0;
+
+  EXPECT_EQ(0, engine->Call("late", [&](Transaction& tx) -> std::int64_t {
+    if (++runs == 1) replace_many_times();
+    const BAccount* seen = accounts.Get(tx, 1);
+    const std::int64_t before = seen->balance;
+    if (runs == 1) replace_many_times();
+    EXPECT_EQ(before, seen->balance);
+    return 0;
+  }));
+
+  EXPECT_EQ(2, runs);
 }
 
 }  // namespace

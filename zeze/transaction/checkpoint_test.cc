@@ -42,7 +42,12 @@ using CheckpointTest = testing::EngineTest;
 
 // --- hole 20: bounded logs, no poison ---
 
-class HeldUpTest : public testing::EngineTest, public ::testing::WithParamInterface<bool> {};
+class HeldUpTest : public testing::EngineTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  // Outlive the engine.
+  testing::ManualClock clock;
+  bool first = true;
+};
 
 // A flush that does not end must not make memory grow with every commit.
 TEST_P(HeldUpTest, Hole20ManyCommitsDuringABlockedFlushKeepNothing) {
@@ -62,12 +67,36 @@ TEST_P(HeldUpTest, Hole20ManyCommitsDuringABlockedFlushKeepNothing) {
     retired = std::max(retired, engine->statistics().retired_values);
   }
   EXPECT_LT(logged, 2 * internal::Context::kCompactLogMin);
+  // Without groups a record is logged once in an epoch.
+  if (!GetParam()) {
+    EXPECT_LT(logged, 100U);
+  }
   EXPECT_LT(retired, 10'000U);
 
   faulty.UnblockFlushes();
   checkpoint.join();
   ASSERT_TRUE(engine->CheckpointNow().ok());
   for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(Read(accounts, i), Stored(accounts, i));
+}
+
+// What commits between the cut and its flush is kept apart from it (rule 28), and only once.
+TEST_P(HeldUpTest, Hole20AFlushHasTheValuesOfItsCut) {
+  durable_ledger = GetParam();
+  options.clock = &clock;  // No drains in the background.
+  options.on_checkpoint_step = [&](CheckpointStep step) {
+    if (step != CheckpointStep::kLogsDrained || !std::exchange(first, false)) return;
+    EXPECT_EQ(0, Transfer(1, 2, 100));
+    EXPECT_EQ(0, Transfer(1, 2, 100));
+  };
+  Open();
+  ASSERT_EQ(0, Transfer(1, 2, 5));
+
+  EXPECT_TRUE(engine->CheckpointNow().ok());
+  EXPECT_EQ(-5, Stored(accounts, 1));
+  EXPECT_EQ(5, Stored(accounts, 2));
+  EXPECT_TRUE(engine->CheckpointNow().ok());
+  EXPECT_EQ(-205, Stored(accounts, 1));
+  EXPECT_EQ(205, Stored(accounts, 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, HeldUpTest, ::testing::Bool(),
@@ -80,12 +109,13 @@ TEST_F(CheckpointTest, Hole20ALogMadeShorterKeepsItsTies) {
   faulty.BlockFlushes();
   std::thread writer([&] { EXPECT_EQ(0, Put(ledger, 1, 1)); });
   faulty.AwaitBlockedFlushes(1);
-  // Pairs 0-1, 2-3, ...: each a group of its own, written until the log is made shorter.
+  // Pairs 0-1, 2-3, ...: each a group of its own, written once, before the log is made shorter.
   const std::int64_t commits = static_cast<std::int64_t>(internal::Context::kCompactLogMin) / 2;
   for (std::int64_t i = 0; i < commits; ++i) {
-    ASSERT_EQ(0, Transfer(i * 2 % 100, i * 2 % 100 + 1, 1));
+    const std::int64_t from = i < 50 ? i * 2 : 200;
+    ASSERT_EQ(0, Transfer(from, from + 1, 1));
   }
-  ASSERT_LT(LoggedWords(), internal::Context::kCompactLogMin);
+  EXPECT_LT(LoggedWords(), internal::Context::kCompactLogMin);
 
   std::thread buyer([&] {
     EXPECT_EQ(0, engine->Call("buy", [&](Transaction& tx) -> std::int64_t {
@@ -103,6 +133,34 @@ TEST_F(CheckpointTest, Hole20ALogMadeShorterKeepsItsTies) {
   EXPECT_EQ(Read(accounts, 40), Stored(accounts, 40));
   EXPECT_EQ(Read(accounts, 41), Stored(accounts, 41));
   EXPECT_EQ(std::nullopt, Stored(accounts, 50)) << "a group of its own, nobody waits for it";
+}
+
+// Nor does it forget whose promise waits for what.
+TEST_F(CheckpointTest, Hole20ALogMadeShorterKeepsItsPromises) {
+  durable_ledger = true;
+  Open();
+  faulty.BlockFlushes();
+  std::thread writer([&] { EXPECT_EQ(0, Put(ledger, 1, 1)); });
+  faulty.AwaitBlockedFlushes(1);
+  std::atomic<int> ran = 0;
+  EXPECT_EQ(0, engine->Call("promise", [&](Transaction& tx) -> std::int64_t {
+    accounts.Put(tx, 200, BAccount{.balance = 5, .owner = {}});
+    tx.AfterDurable([&] {
+      EXPECT_EQ(5, Stored(accounts, 200));
+      ++ran;
+    });
+    return 0;
+  }));
+  const std::int64_t commits = static_cast<std::int64_t>(internal::Context::kCompactLogMin) / 2;
+  for (std::int64_t i = 0; i < commits; ++i) EXPECT_EQ(0, Transfer(1, 2, 1));
+  EXPECT_LT(LoggedWords(), internal::Context::kCompactLogMin);
+  faulty.UnblockFlushes();
+  writer.join();
+
+  EXPECT_EQ(0, Put(ledger, 2, 1));  // Saves its own group only.
+  EXPECT_EQ(0, ran);
+  EXPECT_TRUE(engine->CheckpointNow().ok());
+  EXPECT_EQ(1, ran);
 }
 
 TEST_F(CheckpointTest, Hole20AValueThatTheStorageRefusesIsRefusedAtCommit) {
@@ -261,6 +319,24 @@ TEST_F(CheckpointTest, DurableCommitsOfManyThreadsShareFlushes) {
   EXPECT_LT(faulty.flush_count(), static_cast<std::size_t>(kThreads * kEach / 2));
 }
 
+class SyncTest : public testing::EngineTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(SyncTest, FlushesWaitForTheDiskAsConfigured) {
+  options.sync = GetParam();
+  durable_ledger = true;
+  Open();
+
+  EXPECT_EQ(0, Put(ledger, 1, 1));
+  EXPECT_EQ(0, Put(accounts, 1, 1));
+  EXPECT_TRUE(engine->CheckpointNow().ok());
+
+  EXPECT_EQ(2U, faulty.flush_count());
+  EXPECT_EQ(GetParam() ? 0U : 2U, storage.unsynced_flushes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, SyncTest, ::testing::Bool(),
+                         [](const auto& mode) { return mode.param ? "Sync" : "NoSync"; });
+
 // A durable commit saves its own group, not what others left unsaved.
 TEST_F(CheckpointTest, ADurableCommitSavesItsGroupOnly) {
   durable_ledger = true;
@@ -277,6 +353,36 @@ TEST_F(CheckpointTest, ADurableCommitSavesItsGroupOnly) {
   EXPECT_EQ(1, Stored(ledger, 1));
   EXPECT_EQ(0, Stored(accounts, 1));
   EXPECT_EQ(std::nullopt, Stored(accounts, 2));
+}
+
+// Its group is joined to a larger one while the storage fails.
+TEST_F(CheckpointTest, ADurableCommitStaysUrgentWhenItsGroupGrows) {
+  durable_ledger = true;
+  Open();
+  ASSERT_EQ(0, engine->Call("many", [&](Transaction& tx) -> std::int64_t {
+    for (std::int64_t i = 0; i < 10; ++i) accounts.Put(tx, i, {});
+    return 0;
+  }));
+  faulty.FailFlushes(1'000'000, ErrorCode::kUnavailable);
+  std::atomic<bool> done = false;
+  std::thread buyer([&] {
+    EXPECT_EQ(0, engine->Call("buy", [&](Transaction& tx) -> std::int64_t {
+      accounts.Put(tx, 50, {});
+      ledger.Put(tx, 1, BAccount{.balance = 1, .owner = {}});
+      return 0;
+    }));
+    done = true;
+  });
+  while (faulty.flush_count() == 0) std::this_thread::yield();
+  EXPECT_EQ(0, Transfer(50, 1, 5));
+  faulty.FailFlushes(0, ErrorCode::kUnavailable);
+
+  const auto end = SystemClock().Now() + std::chrono::seconds(10);
+  while (!done && SystemClock().Now() < end) std::this_thread::yield();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(5, Stored(accounts, 1));
+  EXPECT_TRUE(engine->CheckpointNow().ok());
+  buyer.join();
 }
 
 class AfterDurableTest : public testing::EngineTest, public ::testing::WithParamInterface<bool> {};

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
@@ -22,7 +23,10 @@ namespace {
 
 using testing::BAccount;
 using testing::BBag;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr TableDescriptor kAccounts{.id = 1, .name = "test_accounts"};
 constexpr TableDescriptor kBags{.id = 2, .name = "test_bags"};
@@ -352,6 +356,85 @@ TEST_F(TransactionTest, NeverSeesAMixedState) {
   });
 
   EXPECT_EQ(2, runs);
+}
+
+// Hole 21, with more records than are checked at each access.
+TEST_F(TransactionTest, ALargeProcedureDoesNotGoOnForLongAfterItLostARace) {
+  for (std::int64_t i = 0; i < 100; ++i) Set(i, 1);
+  int runs = 0;
+  std::int64_t reached = 0;
+
+  EXPECT_EQ(0, engine->Call("sum", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    for (std::int64_t i = 0; i < 100; ++i) {
+      if (runs == 1 && i == 20) Set(0, 2);
+      accounts.Get(tx, i);
+      if (runs == 1) reached = i;
+    }
+    return 0;
+  }));
+
+  EXPECT_EQ(2, runs);
+  EXPECT_LE(reached, 32) << "checked when the number of records doubles";
+}
+
+// Hole 21: what a doomed run throws, or does wrong, is nobody's business.
+TEST_F(TransactionTest, AnExceptionOfADoomedRunIsNotBelieved) {
+  Set(1, 0);
+  int runs = 0;
+  testing::CapturedLog log;
+
+  const auto code = engine->Call("outer", [&](Transaction& tx) -> std::int64_t {
+    const std::int64_t inner_code = tx.Call("inner", [&](Transaction& inner) -> std::int64_t {
+      const std::int64_t seen = accounts.Get(inner, 1)->balance;
+      if (++runs == 1) Set(1, 500);
+      if (seen < 100) throw std::runtime_error("too little");
+      return 0;
+    });
+    EXPECT_EQ(0, inner_code) << "in run " << runs;
+    return inner_code;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(2, runs);
+  EXPECT_THAT(log.lines(), Not(Contains(HasSubstr("threw"))));
+}
+
+TEST_F(TransactionTest, ABadHandleOfADoomedRunIsNotBelieved) {
+  Set(1, 0);
+  Set(2, 0);
+  int runs = 0;
+
+  const auto code = engine->Call("remove", [&](Transaction& tx) -> std::int64_t {
+    auto account = accounts.Edit(tx, 2);
+    const std::int64_t seen = accounts.Get(tx, 1)->balance;
+    if (seen == 0) accounts.Remove(tx, 2);
+    if (++runs == 1) Set(1, 500);
+    account->balance = seen;  // Stops the program if it is not doomed.
+    return 0;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(500, Balance(2));
+}
+
+// Every record was read when the other one commits: only the commit itself can notice.
+TEST_F(TransactionTest, AReadThatChangesAfterTheLastAccessIsNoticed) {
+  Set(1, 100);
+  Set(2, 0);
+  int runs = 0;
+
+  const auto code = engine->Call("copy", [&](Transaction& tx) -> std::int64_t {
+    const std::int64_t seen = accounts.Get(tx, 1)->balance;
+    accounts.Edit(tx, 2)->balance = seen;
+    if (++runs == 1) Set(1, 500);
+    return 0;
+  });
+
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(500, Balance(2));
 }
 
 TEST_F(TransactionTest, SwallowingTheAbortDoesNotCommit) {

@@ -1,8 +1,10 @@
-// HookedStorage: a storage in front of another that calls the test around flushes and walks, and
-// that may claim to take less than the other.
+// HookedStorage: a storage in front of another that calls the test around flushes, finds and walks,
+// and that may claim to take less than the other.
 
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,6 +31,10 @@ class HookedStorage final : public Storage {
   std::function<void(std::span<const StorageWrite>)> on_flush;
   // After the rows of a walk were read, before it returns.
   std::function<void()> after_walk;
+  // After a row was looked for, before the answer is given.
+  std::function<void()> after_find;
+  // Flushes that did not ask for the disk.
+  std::atomic<std::size_t> unsynced_flushes = 0;
 
   void set_limits(const StorageLimits& limits) { limits_ = limits; }
 
@@ -47,6 +53,7 @@ class HookedStorage final : public Storage {
 
   Result<void> Flush(std::span<const StorageWrite> writes, bool sync) override {
     if (on_flush) on_flush(writes);
+    if (!sync) ++unsynced_flushes;
     if (Result<void> checked = CheckStorageWrites(writes, limits_); !checked.ok()) return checked;
     std::vector<StorageWrite> inner(writes.begin(), writes.end());
     for (StorageWrite& write : inner) {
@@ -74,7 +81,9 @@ class HookedStorage final : public Storage {
 
     const std::string& name() const override { return behind.name(); }
     Result<bool> Find(std::string_view key, FunctionRef<void(std::string_view)> found) override {
-      return behind.Find(key, found);
+      Result<bool> answer = behind.Find(key, found);
+      if (storage.after_find) storage.after_find();
+      return answer;
     }
     Result<std::size_t> Walk(const StorageWalk& walk,
                              FunctionRef<bool(std::string_view, std::string_view)> row) override {
