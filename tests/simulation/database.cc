@@ -89,7 +89,9 @@ void Database::Finish(ProcessId from, std::int32_t server_id, std::int64_t epoch
   Ask<bool>(
       from,
       [this, server_id, epoch](auto reply) {
-        if (fences_.Finish(server_id, epoch)) {
+        if (Busy(server_id)) {
+          reply(Error(ErrorCode::kUnavailable, "lock time-out"));
+        } else if (fences_.Finish(server_id, epoch)) {
           reply(true);
         } else {
           reply(Error(ErrorCode::kFenced, "finish"));

@@ -211,6 +211,13 @@ class Life {
     }
   }
 
+  // The old one may be alive and at work.
+  void StartTwice(std::int32_t server_id) {
+    world_.Say("fault: a second process with the same server id");
+    cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id));
+    current_[static_cast<std::size_t>(server_id)] = cluster_.servers.back().get();
+  }
+
   // The old one does not learn that it is deposed; a server starts and may find either.
   void TakeOverUnnoticed(GlobalProcess* global) {
     CutFor(global->process(), kNobody, world_.Between(seconds(4), seconds(15)));
@@ -226,7 +233,7 @@ class Life {
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
     const Time duration = world_.Between(milliseconds(100), seconds(12));
-    switch (world_.Below(13)) {
+    switch (world_.Below(16)) {
       case 0:
         world_.Say("fault: server crash");
         world_.Kill(server);
@@ -268,6 +275,17 @@ class Life {
         break;
       case 11:
         Island(server);
+        break;
+      case 12:
+        StartTwice(cluster_.FindServer(server)->server_id());
+        break;
+      case 13:
+        if (!world_.Paused(server)) cluster_.FindServer(server)->Stop();
+        break;
+      case 14:
+        world_.Say("fault: the database is slow");
+        database_.Slow(world_.Between(milliseconds(50), milliseconds(1500)));
+        world_.After(kNobody, duration, [this] { database_.Slow(Time{0}); });
         break;
       default:
         TakeOverUnnoticed(global);

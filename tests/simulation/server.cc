@@ -85,6 +85,11 @@ class Server::Shard final : public global::AgentOutput {
       global.machine().OnRelease(global.now(), link, request, key);
     });
   }
+  void SendNormalClose(global::ConnectionId to) override {
+    Send(to, [](GlobalProcess& global, LinkId link) {
+      global.machine().OnNormalClose(global.now(), link);
+    });
+  }
   void SendReduced(global::ConnectionId to, std::uint64_t serial, std::string_view key,
                    Right now) override {
     Send(to, [serial, key = std::string(key), now](GlobalProcess& global, LinkId link) {
@@ -173,7 +178,7 @@ bool Server::LeaseValid() const {
 }
 
 bool Server::active() const {
-  return alive() && started_ && LeaseValid();
+  return alive() && started_ && !closed_ && LeaseValid();
 }
 
 bool Server::dirty() const {
@@ -291,6 +296,28 @@ void Server::KeepTerms() {
   });
 }
 
+void Server::Stop() {
+  if (!started_ || std::exchange(stopping_, true)) return;
+  world_.Say(fmt::format("{} is to stop", world_.name(process_)));
+  KeepStopping();
+}
+
+void Server::KeepStopping() {
+  if (running_ > 0 || flushing_ || dirty()) {
+    world_.After(process_, milliseconds(20), [this] { KeepStopping(); });
+    return;
+  }
+  closed_ = true;  // Not even a read from now on.
+  cluster_.database.Finish(process_, server_id_, epoch_, [this](const Result<bool>& finished) {
+    if (!finished.ok() && finished.error().code() != ErrorCode::kFenced) {
+      world_.After(process_, milliseconds(50), [this] { KeepStopping(); });
+      return;
+    }
+    for (const auto& shard : shards_) shard->agent().NormalClose();
+    world_.After(process_, milliseconds(5), [this] { End("it has stopped"); });
+  });
+}
+
 void Server::KeepSaving() {
   for (const auto& [key, record] : records_) {
     if (record.dirty()) flush_wanted_.insert(key);
@@ -314,6 +341,7 @@ void Server::Run(Work& work, const std::vector<std::pair<std::string, bool>>& pl
   run->work = &work;
   run->plan = plan;
   run->done = std::move(done);
+  ++running_;
   world_.After(process_, Time{0}, [this, run] { Step(run); });
 }
 
@@ -327,6 +355,7 @@ void Server::LetGo(Run_& run) {
 void Server::Answer(const Running& run, bool committed) {
   LetGo(*run);
   run->over = true;
+  --running_;
   run->done(committed);
 }
 
@@ -374,7 +403,7 @@ bool Server::StillTrue(const Run_& run) const {
 
 void Server::Step(const Running& run) {
   if (run->over) return;
-  if (!started_) {
+  if (!started_ || stopping_) {
     Answer(run, false);
     return;
   }

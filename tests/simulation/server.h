@@ -81,6 +81,9 @@ class Server {
 
   void EvictSomething();
 
+  // An orderly end: no new work, everything saved, then everybody is told (rule 47).
+  void Stop();
+
   global::GlobalAgent* agent(std::size_t shard);
 
  private:
@@ -124,6 +127,7 @@ class Server {
   void KeepConnected(std::size_t shard);
   void KeepLease();
   void KeepTerms();
+  void KeepStopping();
   void KeepSaving();
   void End(const std::string& why);
   bool LeaseValid() const;
@@ -162,6 +166,9 @@ class Server {
   const ProcessId process_;
   std::int64_t epoch_ = 0;
   bool started_ = false;
+  bool stopping_ = false;
+  bool closed_ = false;
+  int running_ = 0;
   global::Lease lease_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::map<std::string, Record> records_;

@@ -120,6 +120,10 @@ void GlobalAgent::Release(std::uint64_t request, std::string_view key) {
   output_.SendRelease(connection_, request, key);
 }
 
+void GlobalAgent::NormalClose() {
+  if (state_ == State::kReady) output_.SendNormalClose(connection_);
+}
+
 void GlobalAgent::Reduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now) {
   if (Current(to)) output_.SendReduced(to, serial, key, now);
 }

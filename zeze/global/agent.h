@@ -46,6 +46,7 @@ class AgentOutput {
   virtual void SendAcquire(ConnectionId to, std::uint64_t request, std::string_view key,
                            Right wanted) = 0;
   virtual void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) = 0;
+  virtual void SendNormalClose(ConnectionId to) = 0;
   virtual void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key,
                            Right now) = 0;
   virtual void Close(ConnectionId connection) = 0;
@@ -87,6 +88,9 @@ class GlobalAgent {
   // Fails at once without a connection. At most one request for a key at a time.
   void Acquire(std::uint64_t request, std::string_view key, Right wanted);
   void Release(std::uint64_t request, std::string_view key);
+  // The server has saved everything, has told the database that it ends, and uses no right any more
+  // (rule 47).
+  void NormalClose();
   // Answers a Reduce. Without effect if its connection is gone: the next login tells.
   void Reduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now);
 
