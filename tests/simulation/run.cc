@@ -211,6 +211,18 @@ class Life {
     }
   }
 
+  // Nobody is left who knows when the lease of the evicted server is over.
+  void EvictAndDie(ProcessId server, GlobalProcess* global) {
+    if (world_.Paused(global->process())) return;
+    world_.Say("fault: a Global evicts a server and dies");
+    global->machine().Cleanup(global->now(), cluster_.FindServer(server)->server_id());
+    global->Work();
+    const ProcessId process = global->process();
+    world_.After(kNobody, world_.Between(milliseconds(1), seconds(1)), [this, process] {
+      if (world_.Alive(process)) world_.Kill(process);
+    });
+  }
+
   // The old one may be alive and at work.
   void StartTwice(std::int32_t server_id) {
     world_.Say("fault: a second process with the same server id");
@@ -233,7 +245,7 @@ class Life {
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
     const Time duration = world_.Between(milliseconds(100), seconds(12));
-    switch (world_.Below(16)) {
+    switch (world_.Below(17)) {
       case 0:
         world_.Say("fault: server crash");
         world_.Kill(server);
@@ -283,6 +295,9 @@ class Life {
         if (!world_.Paused(server)) cluster_.FindServer(server)->Stop();
         break;
       case 14:
+        EvictAndDie(server, global);
+        break;
+      case 15:
         world_.Say("fault: the database is slow");
         database_.Slow(world_.Between(milliseconds(50), milliseconds(1500)));
         world_.After(kNobody, duration, [this] { database_.Slow(Time{0}); });
