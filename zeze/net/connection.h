@@ -163,6 +163,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static void CheckMayWait();
 
   Service& service_;
+  const std::string service_name_;  // A connection may outlive its service.
   const std::int64_t id_;
   const std::shared_ptr<Connector> connector_;
   std::shared_ptr<ConnectionState> state_;

@@ -86,10 +86,11 @@ class Responder {
 template <RpcProtocol P>
 class Request {
  public:
-  Request(Responder responder, std::int64_t request_code)
+  Request(Responder responder, std::int64_t request_code, typename P::Argument argument)
       : connection_(responder.connection()),
         responder_(std::move(responder)),
-        request_code_(request_code) {}
+        request_code_(request_code),
+        argument_(std::move(argument)) {}
 
   typename P::Argument& argument() { return argument_; }
   const typename P::Argument& argument() const { return argument_; }
@@ -116,7 +117,7 @@ class Request {
   ConnectionPtr connection_;
   Responder responder_;
   std::int64_t request_code_;
-  typename P::Argument argument_ = {};
+  typename P::Argument argument_;
 };
 
 // A received one-way message.
@@ -157,6 +158,11 @@ bool DecodeReply(const RawReply& raw, RpcReply<P>& reply) {
   ByteReader in(raw.payload);
   reply.result.Decode(in);
   if (in.ok()) return true;
+  if (raw.result_code != 0) {
+    // Whoever refuses a request need not know how its result would look.
+    reply.result = {};
+    return true;
+  }
   reply = RpcReply<P>{.outcome = RpcOutcome::kBadAnswer, .result_code = rpc_code::kException};
   return false;
 }

@@ -73,13 +73,13 @@ class Service {
         P::kDescriptor,
         [handler = std::move(handler)](Connection& connection,
                                        const Frame& frame) mutable -> Result<void> {
-          Request<P> request(
-              Responder(connection.shared_from_this(), P::kDescriptor, frame.session_id),
-              frame.result_code);
+          typename P::Argument argument;
           ByteReader in(frame.payload);
-          request.argument().Decode(in);
+          argument.Decode(in);
           if (!in.ok()) return in.ToError(P::kDescriptor.full_name);
-          handler(std::move(request));
+          handler(
+              Request<P>(Responder(connection.shared_from_this(), P::kDescriptor, frame.session_id),
+                         frame.result_code, std::move(argument)));
           return {};
         },
         options);

@@ -1,0 +1,304 @@
+#include "zeze/net/internal/connection_impl.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/system/error_code.hpp>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/internal/connector_impl.h"
+#include "zeze/net/internal/io_loop.h"
+#include "zeze/net/internal/rpc_table.h"
+#include "zeze/net/internal/tcp_socket.h"
+#include "zeze/net/internal/tls_stream.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/rpc_code.h"
+#include "zeze/net/service_options.h"
+
+namespace zeze::internal {
+
+namespace {
+
+std::int64_t NextConnectionId() {
+  static std::atomic<std::int64_t> next = 1;
+  return next.fetch_add(1);
+}
+
+void SetOption(int descriptor, int level, int name, int value) {
+  // What the system does not grant is not worth a connection.
+  if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0) {
+    ZEZE_LOG_DEBUG("socket option {} of level {} was not set", name, level);
+  }
+}
+
+// Open and close come in order with messages that are handled elsewhere.
+Dispatch EventDispatch(Dispatch dispatch) {
+  return dispatch == Dispatch::kInline ? Dispatch::kInline : Dispatch::kOrdered;
+}
+
+}  // namespace
+
+ConnectionImpl::ConnectionImpl(Setup setup)
+    : Connection(setup.service->service, NextConnectionId(), setup.connector),
+      service_(std::move(setup.service)),
+      loop_(setup.loop),
+      connector_impl_(std::move(setup.connector)),
+      may_flush_from_caller_(service_->options.send_from_caller && setup.tls == nullptr),
+      socket_(std::move(setup.socket)),
+      descriptor_(socket_->native_handle()),
+      proxy_protocol_(setup.proxy_protocol),
+      dispatched_(service_->options.dispatched_messages_max,
+                  service_->options.dispatched_bytes_max),
+      output_(service_->options.output_bytes_max),
+      calls_(service_->options.calls_max) {
+  if (setup.tls != nullptr) {
+    tls_ = accepted() ? TlsStream::ForServer(std::move(setup.tls))
+                      : TlsStream::ForClient(std::move(setup.tls), setup.tls_name);
+  }
+  boost::system::error_code ignored;
+  local_address_ = ToNetAddress(socket_->local_endpoint(ignored));
+  peer_address_ = ToNetAddress(socket_->remote_endpoint(ignored));
+}
+
+ConnectionImpl::~ConnectionImpl() = default;
+
+std::shared_ptr<ConnectionImpl> ConnectionImpl::Self() {
+  return std::static_pointer_cast<ConnectionImpl>(shared_from_this());
+}
+
+void ConnectionImpl::SetSocketOptions() {
+  const SocketOptions& socket = options().socket;
+  SetOption(descriptor_, IPPROTO_TCP, TCP_NODELAY, socket.no_delay ? 1 : 0);
+  SetOption(descriptor_, SOL_SOCKET, SO_KEEPALIVE, socket.tcp_keep_alive ? 1 : 0);
+  if (socket.send_buffer_bytes > 0) {
+    SetOption(descriptor_, SOL_SOCKET, SO_SNDBUF, socket.send_buffer_bytes);
+  }
+  if (socket.receive_buffer_bytes > 0) {
+    SetOption(descriptor_, SOL_SOCKET, SO_RCVBUF, socket.receive_buffer_bytes);
+  }
+}
+
+void ConnectionImpl::Start() {
+  SetSocketOptions();
+  boost::system::error_code ignored;
+  socket_->native_non_blocking(true, ignored);
+  last_received_ = loop_.Now();
+  last_sent_.store(last_received_.count());
+  handshake_deadline_ = last_received_ + options().handshake_timeout;
+  Result<void> entered = EnterPhase(proxy_protocol_ ? Phase::kProxy : Phase::kTls);
+  if (!entered.ok()) return FailPeer(entered.error());
+  Flush();
+  UpdateDeadline();
+  StartReading();
+}
+
+Result<void> ConnectionImpl::EnterPhase(Phase phase) {
+  phase_ = phase;
+  if (phase_ == Phase::kTls) {
+    if (tls_ != nullptr) {
+      if (accepted()) return {};
+      Result<void> started = tls_->Start();
+      tls_->TakeOutput(wire_);
+      return started;
+    }
+    phase_ = Phase::kHandshake;
+  }
+  if (phase_ == Phase::kHandshake) {
+    if (options().handshake.has_value()) {
+      const HandshakeOptions& handshake = *options().handshake;
+      if (!accepted()) {
+        client_handshake_.emplace(handshake, peer_address_);
+        return {};
+      }
+      server_handshake_.emplace(handshake, local_address_);
+      return SendDuringHandshake(server_handshake_->Start());
+    }
+    phase_ = Phase::kReady;
+  }
+  if (phase_ == Phase::kReady) BecomeReady();
+  return {};
+}
+
+void ConnectionImpl::BecomeReady() {
+  phase_ = Phase::kReady;
+  handshake_deadline_ = std::chrono::nanoseconds(0);
+  server_handshake_.reset();
+  client_handshake_.reset();
+  const std::chrono::nanoseconds now = loop_.Now();
+  if (options().keep_alive.check_period.count() > 0) {
+    keep_alive_.emplace(options().keep_alive, !accepted(), now, service_->io.Random());
+  }
+  {
+    MutexLock lock(mutex_);
+    if (closing_) return;
+    open_ = true;
+  }
+  was_ready_ = true;
+  UpdateDeadline();
+  service_->SetReady(*this);
+  if (connector_impl_ != nullptr) connector_impl_->OnReady(shared_from_this());
+  if (!service_->on_open) return;
+  Deliver(
+      EventDispatch(options().dispatch),
+      Arrival{.task = Task("connection open", [self = Self()] { self->service_->on_open(self); })},
+      nullptr);
+}
+
+bool ConnectionImpl::IsOpen() const {
+  MutexLock lock(mutex_);
+  return open_;
+}
+
+void ConnectionImpl::Close(std::string_view reason) {
+  {
+    MutexLock lock(mutex_);
+    if (closing_.exchange(true)) return;
+    open_ = false;
+    if (close_reason_.empty()) close_reason_ = reason;
+  }
+  loop_.Post(Task("close connection", [self = Self()] { self->FinishClose(); }));
+}
+
+void ConnectionImpl::CloseWhenSent(std::string_view reason) {
+  FlushBy by = FlushBy::kNobody;
+  {
+    MutexLock lock(mutex_);
+    if (closing_ || close_when_sent_) return;
+    open_ = false;
+    close_when_sent_ = true;
+    close_reason_ = reason;
+    by = PrepareFlush();
+  }
+  RunFlush(by);
+}
+
+void ConnectionImpl::FinishClose() {
+  if (finished_) return;
+  std::vector<RpcTable::Call> calls;
+  std::string reason;
+  {
+    MutexLock lock(mutex_);
+    if (flushing_) {  // By another thread, which calls this again when it has let go of the socket.
+      close_when_flushed_ = true;
+      return;
+    }
+    calls = calls_.TakeAll();
+    reason = close_reason_;
+  }
+  finished_ = true;
+  handshake_deadline_ = stall_deadline_ = std::chrono::nanoseconds(0);
+  keep_alive_.reset();
+  loop_.SetDeadline(*this, std::chrono::nanoseconds(0));
+  socket_.reset();
+  descriptor_ = -1;
+  ZEZE_LOG_DEBUG("{}: closed: {}", Describe(), reason);
+  for (RpcTable::Call& call : calls) {
+    const RawReply reply{.outcome = RpcOutcome::kClosed, .result_code = rpc_code::kClosed};
+    static_cast<void>(EndCall(std::move(call), reply, 0));
+  }
+  if (connector_impl_ != nullptr) connector_impl_->OnClosed(reason);
+  if (!was_ready_) {
+    ++service_->handshakes_failed;
+    service_->Remove(*this);
+    return;
+  }
+  Deliver(EventDispatch(options().dispatch),
+          Arrival{.task = Task("connection close",
+                               [self = Self(), reason = std::move(reason)] {
+                                 if (self->service_->on_close) {
+                                   self->service_->on_close(self,
+                                                            Error(ErrorCode::kUnavailable, reason));
+                                 }
+                                 self->service_->Remove(*self);
+                               })},
+          nullptr);
+}
+
+void ConnectionImpl::FailPeer(const Error& error) {
+  ++service_->protocol_errors;
+  service_->LogPeerError(Describe(), error.message());
+  Close(error.message());
+}
+
+void ConnectionImpl::OnDeadline(std::chrono::nanoseconds now) {
+  if (finished_) return;
+  if (handshake_deadline_.count() != 0 && now >= handshake_deadline_) {
+    return Close("the handshake took too long");
+  }
+  if (stall_deadline_.count() != 0 && now >= stall_deadline_) {
+    service_->LogPeerError(Describe(), "the peer does not read: nothing could be written for long");
+    return Close("the peer does not read");
+  }
+  std::vector<RpcTable::Call> expired;
+  {
+    MutexLock lock(mutex_);
+    expired = calls_.TakeExpired(now);
+  }
+  BeginTurn();
+  for (RpcTable::Call& call : expired) {
+    const RawReply reply{.outcome = RpcOutcome::kTimedOut, .result_code = rpc_code::kTimeout};
+    static_cast<void>(EndCall(std::move(call), reply, 0));
+  }
+  CheckKeepAlive(now);
+  Flush();
+  UpdateDeadline();
+}
+
+void ConnectionImpl::CheckKeepAlive(std::chrono::nanoseconds now) {
+  static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId,
+                                                 .full_name = "Zeze.Services.Handshake.KeepAlive",
+                                                 .is_rpc = true};
+  if (!keep_alive_.has_value()) return;
+  const std::chrono::nanoseconds last_sent(last_sent_.load());
+  switch (keep_alive_->Check(now, last_received_, last_sent)) {
+    case KeepAlive::Action::kNothing:
+      return;
+    case KeepAlive::Action::kClose:
+      return Close("nothing was received for longer than KeepRecvTimeout");
+    case KeepAlive::Action::kSend: {
+      const auto ignore = [](const RawReply&) { return true; };
+      // If the output is full the peer hears from us anyway.
+      static_cast<void>(SendRequest(
+          kKeepAlive, {.dispatch = Dispatch::kInline}, [](ByteWriter& out) { out.WriteEnd(); },
+          ignore));
+      return;
+    }
+  }
+}
+
+void ConnectionImpl::UpdateDeadline() {
+  if (finished_) return;
+  std::chrono::nanoseconds next{0};
+  const auto consider = [&next](std::chrono::nanoseconds deadline) {
+    if (deadline.count() != 0 && (next.count() == 0 || deadline < next)) next = deadline;
+  };
+  consider(handshake_deadline_);
+  consider(stall_deadline_);
+  if (keep_alive_.has_value()) consider(keep_alive_->next_check());
+  {
+    MutexLock lock(mutex_);
+    call_deadline_ = calls_.NextDeadline().value_or(std::chrono::nanoseconds(0));
+    consider(call_deadline_);
+  }
+  loop_.SetDeadline(*this, next);
+}
+
+}  // namespace zeze::internal

@@ -1,0 +1,194 @@
+// ConnectionImpl: a connection over a TCP socket.
+//
+// Bytes go through, from the socket: proxy header, TLS, codecs of the handshake, frames; and out in
+// the opposite order. In three files: connection_impl.cc (life), connection_input.cc,
+// connection_output.cc.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/internal/arrival_queue.h"
+#include "zeze/net/internal/codec_chain.h"
+#include "zeze/net/internal/handshake_machine.h"
+#include "zeze/net/internal/io_loop.h"
+#include "zeze/net/internal/keep_alive.h"
+#include "zeze/net/internal/output_queue.h"
+#include "zeze/net/internal/rpc_table.h"
+#include "zeze/net/internal/service_impl.h"
+#include "zeze/net/internal/tcp_socket.h"
+#include "zeze/net/internal/tls_stream.h"
+#include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
+
+namespace zeze::internal {
+
+class ConnectorImpl;
+
+class ConnectionImpl final : public Connection, private DeadlineOwner, public FlushTarget {
+ public:
+  struct Setup {
+    std::shared_ptr<Service::Impl> service;
+    IoLoop& loop;
+    TcpSocket socket;  // Connected, of the loop.
+    std::shared_ptr<ConnectorImpl> connector = nullptr;
+    TlsContextPtr tls = nullptr;
+    std::string tls_name = {};
+    bool proxy_protocol = false;
+  };
+
+  explicit ConnectionImpl(Setup setup);
+  ~ConnectionImpl() override;
+
+  // Once, on the loop's thread, after Service::Impl::Add.
+  void Start();
+
+  bool IsOpen() const override;
+  void Close(std::string_view reason) override;
+  void CloseWhenSent(std::string_view reason) override;
+  std::size_t QueuedBytesApprox() const override { return output_.bytes(); }
+
+  Result<void> SendOneWay(const ProtocolDescriptor& protocol, std::int64_t result_code,
+                          PayloadWriter payload) override;
+  Result<void> SendRequest(const ProtocolDescriptor& protocol, const CallOptions& options,
+                           PayloadWriter payload, RawCompletion completion) override;
+  Result<void> SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
+                          std::int64_t result_code, PayloadWriter payload) override;
+  Result<void> SendFrames(std::string_view frames) override;
+
+ private:
+  enum class Phase : std::uint8_t { kProxy, kTls, kHandshake, kReady };
+  enum class FlushBy : std::uint8_t { kNobody, kLoop, kCaller };
+
+  // --- Life (connection_impl.cc). On the loop's thread unless said otherwise. ---
+
+  std::shared_ptr<ConnectionImpl> Self();  // Any thread.
+  void SetSocketOptions();
+  Result<void> EnterPhase(Phase phase);
+  void BecomeReady();
+  void FinishClose();
+  void FailPeer(const Error& error);
+  void OnDeadline(std::chrono::nanoseconds now) override;
+  void CheckKeepAlive(std::chrono::nanoseconds now);
+  void UpdateDeadline();
+  const ServiceOptions& options() const { return service_->options; }
+
+  // --- Input (connection_input.cc). On the loop's thread unless said otherwise. ---
+
+  void StartReading();
+  void OnReadable();
+  void BeginTurn();
+  void EndTurn(Result<void> consumed);
+  void Resume();
+  bool Stopped() const;
+  Result<void> Consume(std::span<char> wire);
+  Result<void> ConsumeProxyHeader(std::span<char> wire);
+  Result<void> ConsumeTls(std::string_view wire);
+  Result<void> ConsumeWire(std::span<char> wire);
+  Result<void> ConsumePlain(std::string_view bytes);
+  Result<void> ConsumeHandshake(std::string_view bytes);
+  Result<void> ConsumeFrames(std::string_view bytes);
+  Result<void> ConsumeBacklog();
+  Result<void> ApplyHandshakeStep(HandshakeStep step, std::string rest);
+  Result<void> OnFrame(const RawFrame& raw, std::size_t batch_bytes);
+  Result<void> OnMessage(const RawFrame& raw, const Frame& frame, std::size_t batch_bytes);
+  Result<void> OnAnswer(const Frame& frame, std::size_t batch_bytes);
+  Result<void> AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame);
+  void KeepBytes(Arrival& arrival, std::size_t batch_bytes);
+  Result<void> EndCall(RpcTable::Call call, const RawReply& reply, std::size_t batch_bytes);
+  void Deliver(Dispatch dispatch, Arrival arrival, Executor* executor);
+
+  // On the executor.
+  void DrainArrivals();
+  void Run(Arrival& arrival);
+
+  // Any thread. Null if it went well.
+  Result<void> RunHandler(HandlerEntry& entry, const Frame& frame);
+
+  // --- Output (connection_output.cc). ---
+
+  // Any thread.
+  Error ClosedError() const ZEZE_REQUIRES(mutex_);
+  Error OverloadedError(const ProtocolDescriptor* protocol) const;
+  FlushBy PrepareFlush() ZEZE_REQUIRES(mutex_);
+  void RunFlush(FlushBy by);
+
+  // The loop's thread, or with send_from_caller any.
+  void OnFlush() override { Flush(); }
+  void Flush();
+  bool FlushOnce();
+  Result<void> WriteOut(const ByteWriter* batch);
+  Result<void> WriteWire();
+
+  // The loop's thread, before the connection is ready.
+  Result<void> SendDuringHandshake(std::string_view bytes);
+  void WaitWritable();
+  void OnWritable();
+
+  const std::shared_ptr<Service::Impl> service_;
+  IoLoop& loop_;
+  const std::shared_ptr<ConnectorImpl> connector_impl_;
+  const bool may_flush_from_caller_;
+
+  // Of the loop's thread.
+  std::optional<TcpSocket> socket_;
+  int descriptor_ = -1;
+  Phase phase_ = Phase::kProxy;
+  bool proxy_protocol_ = false;
+  bool was_ready_ = false;
+  bool finished_ = false;
+  bool read_waiting_ = false;
+  bool write_waiting_ = false;
+  bool paused_for_output_ = false;
+  bool backlog_ = false;  // There are frames in input_ that have not been looked at.
+  std::unique_ptr<TlsStream> tls_;
+  std::optional<ServerHandshake> server_handshake_;
+  std::optional<ClientHandshake> client_handshake_;
+  std::optional<InputCodec> input_codec_;
+  std::string input_;                        // The beginning of a frame, or a backlog.
+  std::string undecoded_;                    // Received while there was a backlog.
+  std::shared_ptr<std::string> kept_bytes_;  // Of the messages of this turn that others handle.
+  std::chrono::nanoseconds handshake_deadline_{0};
+  std::chrono::nanoseconds stall_deadline_{0};
+  std::chrono::nanoseconds last_received_{0};
+  std::optional<KeepAlive> keep_alive_;
+
+  ArrivalQueue arrivals_;
+  DispatchedCount dispatched_;
+  std::atomic<bool> paused_for_dispatch_ = false;
+
+  // Of whoever has set flushing_.
+  std::optional<OutputCodec> output_codec_;
+  std::string wire_;  // Encoded, from wire_begin_ on not yet written.
+  std::size_t wire_begin_ = 0;
+
+  mutable Mutex mutex_;
+  bool open_ ZEZE_GUARDED_BY(mutex_) = false;
+  OutputQueue output_;  // Guarded by mutex_, except bytes().
+  RpcTable calls_ ZEZE_GUARDED_BY(mutex_);
+  std::string close_reason_ ZEZE_GUARDED_BY(mutex_);
+  bool close_when_sent_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool close_when_flushed_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool flush_requested_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool flushing_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool write_blocked_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::chrono::nanoseconds call_deadline_ ZEZE_GUARDED_BY(mutex_){0};  // That the loop knows of.
+
+  std::atomic<bool> closing_ = false;
+  std::atomic<std::chrono::nanoseconds::rep> last_sent_ = 0;
+};
+
+}  // namespace zeze::internal

@@ -1,0 +1,408 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <boost/system/error_code.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/internal/arrival_queue.h"
+#include "zeze/net/internal/connection_impl.h"
+#include "zeze/net/internal/handshake_machine.h"
+#include "zeze/net/internal/rpc_table.h"
+#include "zeze/net/internal/service_impl.h"
+#include "zeze/net/proxy_header.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/rpc_code.h"
+#include "zeze/net/service_options.h"
+
+namespace zeze::internal {
+
+namespace {
+
+// Compressed input is decoded in pieces, so that what one of them becomes can be limited without
+// refusing honest peers whose messages happen to be much alike.
+constexpr std::size_t kDecodePieceBytes = 1024;
+constexpr std::size_t kDecodedPieceBytesMax = 4 << 20;
+
+// What an idle connection may keep of its buffers.
+constexpr std::size_t kKeepInputBytes = 4096;
+
+}  // namespace
+
+void ConnectionImpl::StartReading() {
+  if (read_waiting_ || finished_ || closing_) return;
+  read_waiting_ = true;
+  socket_->async_wait(TcpSocket::wait_read,
+                      [self = Self()](const boost::system::error_code& error) {
+                        self->read_waiting_ = false;
+                        if (!error) self->OnReadable();
+                      });
+}
+
+void ConnectionImpl::OnReadable() {
+  if (finished_ || closing_) return;
+  std::vector<char>& buffer = loop_.read_buffer();
+  const ssize_t count = ::recv(descriptor_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (count == 0) return Close("the peer closed the connection");
+  if (count < 0) {
+    if (errno == EAGAIN || errno == EINTR) return StartReading();
+    return Close("reading failed: " + std::generic_category().message(errno));
+  }
+  if (options().keep_alive.check_period.count() > 0) last_received_ = loop_.Now();
+  BeginTurn();
+  EndTurn(Consume(std::span<char>(buffer).first(static_cast<std::size_t>(count))));
+}
+
+// What is sent from here to EndTurn waits for it, so that the answers to everything that was read
+// at once leave at once.
+void ConnectionImpl::BeginTurn() {
+  MutexLock lock(mutex_);
+  flush_requested_ = true;
+}
+
+void ConnectionImpl::EndTurn(Result<void> consumed) {
+  while (true) {
+    kept_bytes_ = nullptr;
+    Flush();
+    if (!consumed.ok()) return FailPeer(consumed.error());
+    if (finished_ || closing_) return;
+    if (output_.AboveHighWater()) {
+      paused_for_output_ = true;  // OnWritable resumes.
+      return;
+    }
+    if (dispatched_.Full()) {
+      paused_for_dispatch_ = true;
+      // Whoever finds the flag set and the queue drained, here or in Run, resumes.
+      if (!dispatched_.Drained() || !paused_for_dispatch_.exchange(false)) return;
+    }
+    if (!backlog_) return StartReading();
+    consumed = ConsumeBacklog();
+  }
+}
+
+void ConnectionImpl::Resume() {
+  if (finished_ || closing_ || paused_for_output_ || paused_for_dispatch_) return;
+  BeginTurn();
+  EndTurn(ConsumeBacklog());
+}
+
+bool ConnectionImpl::Stopped() const {
+  return closing_.load(std::memory_order_relaxed) || output_.AboveHighWater() || dispatched_.Full();
+}
+
+Result<void> ConnectionImpl::ConsumeBacklog() {
+  backlog_ = false;
+  if (Result<void> consumed = ConsumeFrames({}); !consumed.ok() || backlog_) return consumed;
+  std::string wire = std::exchange(undecoded_, {});
+  return ConsumeWire(wire);
+}
+
+Result<void> ConnectionImpl::Consume(std::span<char> wire) {
+  if (phase_ == Phase::kProxy) return ConsumeProxyHeader(wire);
+  if (tls_ != nullptr) return ConsumeTls({wire.data(), wire.size()});
+  return ConsumeWire(wire);
+}
+
+Result<void> ConnectionImpl::ConsumeProxyHeader(std::span<char> wire) {
+  input_.append(wire.data(), wire.size());
+  std::string_view stream = input_;
+  Result<std::optional<ProxyHeader>> header = TakeProxyHeader(stream);
+  if (!header.ok()) return header.error();
+  if (!header.value().has_value()) return {};
+  if (!header.value()->source.empty()) peer_address_ = header.value()->source;
+  std::string rest(stream);
+  input_.clear();
+  if (Result<void> entered = EnterPhase(Phase::kTls); !entered.ok()) return entered;
+  return rest.empty() ? Result<void>() : Consume(rest);
+}
+
+Result<void> ConnectionImpl::ConsumeTls(std::string_view wire) {
+  std::string& plain = loop_.plain_buffer();
+  plain.clear();
+  Result<void> read = tls_->Read(wire, plain);
+  tls_->TakeOutput(wire_);
+  if (!read.ok()) return read;
+  if (phase_ == Phase::kTls && tls_->ready()) {
+    if (Result<void> entered = EnterPhase(Phase::kHandshake); !entered.ok()) return entered;
+  }
+  if (!plain.empty()) read = ConsumeWire(plain);
+  if (tls_->ended()) Close("the peer closed the connection");
+  return read;
+}
+
+Result<void> ConnectionImpl::ConsumeWire(std::span<char> wire) {
+  if (!input_codec_.has_value()) return ConsumePlain({wire.data(), wire.size()});
+  std::string& decoded = loop_.decoded_buffer();
+  while (!wire.empty()) {
+    if (backlog_) {
+      undecoded_.append(wire.data(), wire.size());
+      return {};
+    }
+    const std::span<char> piece = wire.first(std::min(wire.size(), kDecodePieceBytes));
+    wire = wire.subspan(piece.size());
+    decoded.clear();
+    const std::size_t bytes_max = std::max(kDecodedPieceBytesMax, 2 * options().frame_bytes_max);
+    Result<void> done = input_codec_->Decode(piece, bytes_max, decoded);
+    if (done.ok()) done = ConsumePlain(decoded);
+    if (!done.ok()) return done;
+  }
+  return {};
+}
+
+Result<void> ConnectionImpl::ConsumePlain(std::string_view bytes) {
+  if (phase_ == Phase::kReady) return ConsumeFrames(bytes);
+  return ConsumeHandshake(bytes);
+}
+
+Result<void> ConnectionImpl::ConsumeHandshake(std::string_view bytes) {
+  input_.append(bytes);
+  std::string_view stream = input_;
+  Result<std::optional<RawFrame>> raw = TakeFrame(stream, kHandshakeBytesMax);
+  if (!raw.ok()) return raw.error();
+  if (!raw.value().has_value()) return {};
+  Result<Frame> frame = ParseFrame(*raw.value());
+  if (!frame.ok()) return frame.error();
+  Result<HandshakeStep> step = server_handshake_.has_value()
+                                   ? server_handshake_->OnFrame(frame.value())
+                                   : client_handshake_->OnFrame(frame.value());
+  if (!step.ok()) return step.error();
+  std::string rest(stream);
+  input_.clear();
+  return ApplyHandshakeStep(std::move(step).value(), std::move(rest));
+}
+
+Result<void> ConnectionImpl::ApplyHandshakeStep(HandshakeStep step, std::string rest) {
+  if (Result<void> sent = SendDuringHandshake(step.before); !sent.ok()) return sent;
+  if (step.output.has_value()) output_codec_ = std::move(step.output);
+  const bool switched = step.input.has_value();
+  if (switched) input_codec_ = std::move(step.input);
+  if (Result<void> sent = SendDuringHandshake(step.after); !sent.ok()) return sent;
+  if (step.ready) BecomeReady();
+  if (rest.empty()) return {};
+  // What stands behind the message that changed the codec is in the new one.
+  return switched ? ConsumeWire(rest) : ConsumePlain(rest);
+}
+
+Result<void> ConnectionImpl::ConsumeFrames(std::string_view bytes) {
+  const bool joined = !input_.empty();
+  if (joined) input_.append(bytes);
+  std::string_view stream = joined ? std::string_view(input_) : bytes;
+  while (true) {
+    if (Stopped()) {
+      backlog_ = true;
+      break;
+    }
+    const std::size_t batch_bytes = stream.size();
+    Result<std::optional<RawFrame>> raw = TakeFrame(stream, options().frame_bytes_max);
+    if (!raw.ok()) return raw.error();
+    if (!raw.value().has_value()) break;
+    if (Result<void> done = OnFrame(*raw.value(), batch_bytes); !done.ok()) return done;
+  }
+  if (!joined) {
+    input_.assign(stream);
+  } else if (stream.empty() && input_.capacity() > kKeepInputBytes) {
+    input_ = std::string();
+  } else {
+    input_.erase(0, input_.size() - stream.size());
+  }
+  return {};
+}
+
+Result<void> ConnectionImpl::OnFrame(const RawFrame& raw, std::size_t batch_bytes) {
+  Result<Frame> parsed = ParseFrame(raw);
+  if (!parsed.ok()) return parsed.error();
+  const Frame& frame = parsed.value();
+  switch (frame.family) {
+    case FrameFamily::kResponse:
+      return OnAnswer(frame, batch_bytes);
+    case FrameFamily::kRequest:
+    case FrameFamily::kOneWay:
+      return OnMessage(raw, frame, batch_bytes);
+    case FrameFamily::kRaftRequest:
+    case FrameFamily::kRaftResponse:
+      break;
+  }
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("a {} message of module {} protocol {}: this "
+                           "service does not speak raft",
+                           ToString(frame.family), frame.module_id, frame.protocol_id));
+}
+
+Result<void> ConnectionImpl::OnMessage(const RawFrame& raw, const Frame& frame,
+                                       std::size_t batch_bytes) {
+  HandlerEntry* entry = service_->Find(ProtocolTypeId(frame.module_id, frame.protocol_id));
+  if (entry == nullptr) {
+    if (frame.module_id == 0 && frame.protocol_id == kKeepAliveId &&
+        frame.family == FrameFamily::kRequest) {
+      static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
+      return SendAnswer(kKeepAlive, frame.session_id, 0, [](ByteWriter& out) { out.WriteEnd(); });
+    }
+    if (service_->unknown) return service_->unknown(*this, raw);
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("a {} message of module {} protocol {}, which this service does not "
+                             "know",
+                             ToString(frame.family), frame.module_id, frame.protocol_id));
+  }
+  if ((frame.family == FrameFamily::kRequest) != entry->protocol->is_rpc) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{} came as a {} message, but it is {}", entry->protocol->full_name,
+                             ToString(frame.family),
+                             entry->protocol->is_rpc ? "an rpc" : "a one-way protocol"));
+  }
+  if (!entry->handler) return AnswerWithoutHandler(*entry, frame);
+  if (entry->dispatch == Dispatch::kInline) return RunHandler(*entry, frame);
+  Arrival arrival{.handler = entry, .frame = frame};
+  KeepBytes(arrival, batch_bytes);
+  Deliver(entry->dispatch, std::move(arrival), entry->executor);
+  return {};
+}
+
+Result<void> ConnectionImpl::AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame) {
+  if (options().close_when_no_handler) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("nobody handles {} here", entry.protocol->full_name));
+  }
+  if (!entry.protocol->is_rpc) return {};
+  return SendAnswer(*entry.protocol, frame.session_id, rpc_code::kNotImplemented,
+                    [](ByteWriter& out) { out.WriteEnd(); });
+}
+
+Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::size_t batch_bytes) {
+  std::optional<RpcTable::Call> call;
+  {
+    MutexLock lock(mutex_);
+    const RpcTable::Call* found = calls_.Find(frame.session_id);
+    if (found != nullptr && found->type_id != ProtocolTypeId(frame.module_id, frame.protocol_id)) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("the answer to call {} has the type of another protocol (module {} "
+                               "protocol {})",
+                               frame.session_id, frame.module_id, frame.protocol_id));
+    }
+    call = calls_.Take(frame.session_id);
+  }
+  if (!call.has_value()) {
+    ++service_->late_answers;
+    ZEZE_LOG_DEBUG("{}: dropped an answer to call {}, for which nobody waits", Describe(),
+                   frame.session_id);
+    return {};
+  }
+  const RawReply reply{.result_code = frame.result_code, .payload = frame.payload};
+  return EndCall(std::move(*call), reply, batch_bytes);
+}
+
+Result<void> ConnectionImpl::EndCall(RpcTable::Call call, const RawReply& reply,
+                                     std::size_t batch_bytes) {
+  if (call.dispatch == Dispatch::kInline) {
+    if (call.completion(reply)) return {};
+    return Error(ErrorCode::kCorrupt, "an answer could not be decoded");
+  }
+  Arrival arrival{.completion = std::move(call.completion), .reply = reply};
+  KeepBytes(arrival, batch_bytes);
+  Deliver(call.dispatch, std::move(arrival), options().executor);
+  return {};
+}
+
+// Others handle the message after the read buffer is used for the next one. All messages of a turn
+// share one copy of their bytes.
+void ConnectionImpl::KeepBytes(Arrival& arrival, std::size_t batch_bytes) {
+  std::string_view& payload =
+      arrival.handler != nullptr ? arrival.frame.payload : arrival.reply.payload;
+  arrival.cost = sizeof(Arrival) + payload.size();
+  dispatched_.Add(arrival.cost);
+  if (payload.empty()) return;
+  if (kept_bytes_ == nullptr || kept_bytes_->capacity() - kept_bytes_->size() < payload.size()) {
+    kept_bytes_ = std::make_shared<std::string>();
+    kept_bytes_->reserve(std::max(batch_bytes, payload.size()));
+  }
+  const std::size_t begin = kept_bytes_->size();
+  kept_bytes_->append(payload);  // Within the capacity: earlier views stay valid.
+  payload = std::string_view(*kept_bytes_).substr(begin);
+  arrival.bytes = kept_bytes_;
+}
+
+void ConnectionImpl::Deliver(Dispatch dispatch, Arrival arrival, Executor* executor) {
+  switch (dispatch) {
+    case Dispatch::kInline:
+      return Run(arrival);
+    case Dispatch::kOrdered:
+      if (arrivals_.Push(std::move(arrival))) {
+        options().executor->Post(
+            Task("messages of a connection", [self = Self()] { self->DrainArrivals(); }));
+      }
+      return;
+    case Dispatch::kParallel:
+      executor->Post(
+          Task("message of a connection",
+               [self = Self(), arrival = std::move(arrival)]() mutable { self->Run(arrival); }));
+      return;
+  }
+}
+
+void ConnectionImpl::DrainArrivals() {
+  // Some turns, then others get the thread.
+  constexpr int kTurns = 4;
+  std::vector<Arrival> batch;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    if (!arrivals_.TakeBatch(batch)) return;
+    for (Arrival& arrival : batch) Run(arrival);
+  }
+  options().executor->Post(
+      Task("messages of a connection", [self = Self()] { self->DrainArrivals(); }));
+}
+
+void ConnectionImpl::Run(Arrival& arrival) {
+  Result<void> done;
+  if (arrival.handler != nullptr) {
+    done = RunHandler(*arrival.handler, arrival.frame);
+  } else {
+    try {
+      if (arrival.task) {
+        arrival.task();
+      } else if (!arrival.completion(arrival.reply)) {
+        done = Error(ErrorCode::kCorrupt, "an answer could not be decoded");
+      }
+    } catch (const std::exception& error) {
+      ZEZE_LOG_ERROR("{}: a callback threw: {}", Describe(), error.what());
+    } catch (...) {
+      ZEZE_LOG_ERROR("{}: a callback threw", Describe());
+    }
+  }
+  if (!done.ok()) FailPeer(done.error());
+  if (arrival.cost == 0) return;
+  dispatched_.Remove(arrival.cost);
+  if (paused_for_dispatch_ && dispatched_.Drained() && paused_for_dispatch_.exchange(false)) {
+    loop_.Post(Task("read on", [self = Self()] { self->Resume(); }));
+  }
+}
+
+Result<void> ConnectionImpl::RunHandler(HandlerEntry& entry, const Frame& frame) {
+  try {
+    return entry.handler(*this, frame);
+  } catch (const std::exception& error) {
+    ZEZE_LOG_ERROR("{}: the handler of {} threw: {}", Describe(), entry.protocol->full_name,
+                   error.what());
+  } catch (...) {
+    ZEZE_LOG_ERROR("{}: the handler of {} threw", Describe(), entry.protocol->full_name);
+  }
+  return {};
+}
+
+}  // namespace zeze::internal

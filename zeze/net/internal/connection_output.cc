@@ -1,0 +1,327 @@
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <boost/system/error_code.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "zeze/base/executor.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/internal/connection_impl.h"
+#include "zeze/net/internal/rpc_table.h"
+#include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service_options.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze::internal {
+
+namespace {
+
+// What an idle connection may keep of its buffers.
+constexpr std::size_t kKeepWireBytes = 32 << 10;
+
+// Everything in front of the payload, and the payload straight behind it.
+void WriteFrame(const ProtocolDescriptor& protocol, FrameFamily family, std::int64_t result_code,
+                std::int64_t session_id, Connection::PayloadWriter payload, ByteWriter& out) {
+  constexpr std::uint32_t kHasResultCode = 0x20;
+  constexpr std::size_t kEnvelopeBytesMax = kFrameHeaderBytes + 32;
+  out.Reserve(kEnvelopeBytesMax);
+  out.WriteInt4(protocol.module_id);
+  out.WriteInt4(protocol.protocol_id);
+  const std::size_t body = out.BeginSize4();
+  const auto bits = static_cast<std::uint32_t>(family);
+  out.WriteUint(result_code == 0 ? bits : bits | kHasResultCode);
+  if (result_code != 0) out.WriteLong(result_code);
+  if (family != FrameFamily::kOneWay) out.WriteLong(session_id);
+  payload(out);
+  out.EndSize4(body);
+}
+
+}  // namespace
+
+Error ConnectionImpl::ClosedError() const {
+  if (close_reason_.empty()) {
+    return {ErrorCode::kUnavailable, fmt::format("{} is not ready to send on", Describe())};
+  }
+  return {ErrorCode::kUnavailable, fmt::format("{} is closed: {}", Describe(), close_reason_)};
+}
+
+Error ConnectionImpl::OverloadedError(const ProtocolDescriptor* protocol) const {
+  ++service_->sends_refused;
+  return {ErrorCode::kOverloaded,
+          fmt::format("{}: {} was not sent: {} bytes of output wait already (limit {})", Describe(),
+                      protocol == nullptr ? "a frame" : protocol->full_name, output_.bytes(),
+                      options().output_bytes_max)};
+}
+
+ConnectionImpl::FlushBy ConnectionImpl::PrepareFlush() {
+  // Somebody flushes soon, or as soon as the socket takes more.
+  if (flush_requested_ || write_blocked_) return FlushBy::kNobody;
+  flush_requested_ = true;
+  return may_flush_from_caller_ && !loop_.IsCurrent() ? FlushBy::kCaller : FlushBy::kLoop;
+}
+
+void ConnectionImpl::RunFlush(FlushBy by) {
+  if (by == FlushBy::kLoop) loop_.RequestFlush(Self());
+  if (by == FlushBy::kCaller) Flush();
+}
+
+Result<void> ConnectionImpl::SendOneWay(const ProtocolDescriptor& protocol,
+                                        std::int64_t result_code, PayloadWriter payload) {
+  FlushBy by = FlushBy::kNobody;
+  {
+    MutexLock lock(mutex_);
+    if (!open_) return ClosedError();
+    if (!output_.Append([&](ByteWriter& out) {
+          WriteFrame(protocol, FrameFamily::kOneWay, result_code, 0, payload, out);
+        })) {
+      return OverloadedError(&protocol);
+    }
+    by = PrepareFlush();
+  }
+  RunFlush(by);
+  return {};
+}
+
+Result<void> ConnectionImpl::SendFrames(std::string_view frames) {
+  FlushBy by = FlushBy::kNobody;
+  {
+    MutexLock lock(mutex_);
+    if (!open_) return ClosedError();
+    if (!output_.Append([&](ByteWriter& out) { out.WriteRaw(frames); })) {
+      return OverloadedError(nullptr);
+    }
+    by = PrepareFlush();
+  }
+  RunFlush(by);
+  return {};
+}
+
+Result<void> ConnectionImpl::SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
+                                        std::int64_t result_code, PayloadWriter payload) {
+  FlushBy by = FlushBy::kNobody;
+  bool full = false;
+  {
+    MutexLock lock(mutex_);
+    if (!open_) return ClosedError();
+    full = !output_.Append([&](ByteWriter& out) {
+      WriteFrame(protocol, FrameFamily::kResponse, result_code, session_id, payload, out);
+    });
+    if (!full) by = PrepareFlush();
+  }
+  if (full) {
+    Error error = OverloadedError(&protocol);
+    service_->LogPeerError(Describe(), "closed, because it does not read its answers");
+    Close(error.message());
+    return error;
+  }
+  RunFlush(by);
+  return {};
+}
+
+Result<void> ConnectionImpl::SendRequest(const ProtocolDescriptor& protocol,
+                                         const CallOptions& options_of_call, PayloadWriter payload,
+                                         RawCompletion completion) {
+  std::chrono::nanoseconds timeout = options_of_call.timeout;
+  if (timeout.count() == 0) timeout = std::chrono::milliseconds(protocol.timeout_ms);
+  if (timeout.count() == 0) timeout = options().call_timeout;
+  const std::chrono::nanoseconds now = loop_.Now();
+  FlushBy by = FlushBy::kNobody;
+  bool is_first_deadline = false;
+  // Outside the lock: destroying a completion may run anybody's code.
+  RpcTable::Call call{.type_id = protocol.type_id(),
+                      .dispatch = options_of_call.dispatch.value_or(options().dispatch),
+                      .completion = std::move(completion)};
+  {
+    MutexLock lock(mutex_);
+    if (!open_) return ClosedError();
+    const std::optional<std::int64_t> session_id = calls_.Add(std::move(call), now, timeout);
+    if (!session_id.has_value()) {
+      return Error(ErrorCode::kOverloaded,
+                   fmt::format("{}: {} was not sent: {} calls wait for their answers already",
+                               Describe(), protocol.full_name, calls_.size()));
+    }
+    if (!output_.Append([&](ByteWriter& out) {
+          WriteFrame(protocol, FrameFamily::kRequest, options_of_call.request_code, *session_id,
+                     payload, out);
+        })) {
+      call = std::move(*calls_.Take(*session_id));
+      return OverloadedError(&protocol);
+    }
+    by = PrepareFlush();
+    if (call_deadline_.count() == 0 || now + timeout < call_deadline_) {
+      call_deadline_ = now + timeout;
+      is_first_deadline = true;
+    }
+  }
+  RunFlush(by);
+  if (is_first_deadline) {
+    if (loop_.IsCurrent()) {
+      UpdateDeadline();
+    } else {
+      loop_.Post(Task("deadline of a call", [self = Self()] { self->UpdateDeadline(); }));
+    }
+  }
+  return {};
+}
+
+Result<void> ConnectionImpl::SendDuringHandshake(std::string_view bytes) {
+  if (bytes.empty()) return {};
+  std::string encoded;
+  if (output_codec_.has_value()) {
+    output_codec_->Encode(bytes, encoded);
+    bytes = encoded;
+  }
+  if (tls_ == nullptr) {
+    wire_.append(bytes);
+    return {};
+  }
+  Result<void> written = tls_->Write(bytes);
+  tls_->TakeOutput(wire_);
+  return written;
+}
+
+void ConnectionImpl::Flush() {
+  while (FlushOnce()) {
+  }
+}
+
+// True if there may be more to write now.
+bool ConnectionImpl::FlushOnce() {
+  std::unique_ptr<ByteWriter> batch;
+  std::string reason;
+  bool nothing = false;
+  {
+    MutexLock lock(mutex_);
+    flush_requested_ = false;
+    if (flushing_ || write_blocked_ || (closing_ && !loop_.IsCurrent())) return false;
+    if (output_.HasPending()) batch = output_.Take();
+    nothing = batch == nullptr && wire_.empty();
+    if (nothing && !close_when_sent_) return false;
+    if (nothing) reason = close_reason_;
+    flushing_ = !nothing;
+  }
+  if (nothing) {
+    Close(reason);
+    return false;
+  }
+  const Result<void> written = socket_.has_value() ? WriteOut(batch.get()) : Result<void>();
+  bool blocked = false;
+  bool sent_all = false;
+  bool finish = false;
+  {
+    MutexLock lock(mutex_);
+    flushing_ = false;
+    output_.GiveBack(std::move(batch), wire_.size() - wire_begin_);
+    blocked = write_blocked_ = written.ok() && !wire_.empty();
+    finish = std::exchange(close_when_flushed_, false);
+    sent_all = close_when_sent_ && written.ok() && !blocked && !output_.HasPending();
+    if (sent_all) reason = close_reason_;
+  }
+  if (!written.ok()) Close(written.error().message());
+  if (sent_all) Close(reason);
+  if (finish) {
+    loop_.Post(Task("close connection", [self = Self()] { self->FinishClose(); }));
+    return false;
+  }
+  if (blocked) {
+    if (loop_.IsCurrent()) {
+      WaitWritable();
+    } else {
+      loop_.Post(Task("wait until writable", [self = Self()] { self->WaitWritable(); }));
+    }
+  }
+  return written.ok() && !blocked;
+}
+
+Result<void> ConnectionImpl::WriteOut(const ByteWriter* batch) {
+  if (options().keep_alive.check_period.count() > 0) last_sent_.store(loop_.Now().count());
+  const bool as_it_is = tls_ == nullptr && !output_codec_.has_value();
+  if (batch == nullptr) return WriteWire();
+  if (as_it_is && wire_.empty()) {
+    const ssize_t count =
+        ::send(descriptor_, batch->data(), batch->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) {
+      return Error(ErrorCode::kUnavailable,
+                   "writing failed: " + std::generic_category().message(errno));
+    }
+    const std::size_t written = count < 0 ? 0 : static_cast<std::size_t>(count);
+    if (written < batch->size()) wire_.assign(batch->view().substr(written));
+    return {};
+  }
+  if (as_it_is) {
+    wire_.append(batch->view());
+    return WriteWire();
+  }
+  std::string encoded;
+  std::string_view bytes = batch->view();
+  if (output_codec_.has_value()) {
+    std::string& target = tls_ == nullptr ? wire_ : encoded;
+    output_codec_->Encode(bytes, target);
+    bytes = encoded;
+  }
+  if (tls_ != nullptr) {
+    if (Result<void> written = tls_->Write(bytes); !written.ok()) return written;
+    tls_->TakeOutput(wire_);
+  }
+  return WriteWire();
+}
+
+Result<void> ConnectionImpl::WriteWire() {
+  const ssize_t count = ::send(descriptor_, wire_.data() + wire_begin_, wire_.size() - wire_begin_,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (count < 0) {
+    if (errno == EAGAIN || errno == EINTR) return {};
+    return Error(ErrorCode::kUnavailable,
+                 "writing failed: " + std::generic_category().message(errno));
+  }
+  wire_begin_ += static_cast<std::size_t>(count);
+  if (wire_begin_ < wire_.size()) return {};
+  wire_begin_ = 0;
+  wire_.clear();
+  if (wire_.capacity() > kKeepWireBytes) wire_ = std::string();
+  return {};
+}
+
+void ConnectionImpl::WaitWritable() {
+  if (finished_ || write_waiting_) return;
+  if (options().write_stall_timeout.count() > 0) {
+    stall_deadline_ = loop_.Now() + options().write_stall_timeout;
+    UpdateDeadline();
+  }
+  write_waiting_ = true;
+  socket_->async_wait(TcpSocket::wait_write,
+                      [self = Self()](const boost::system::error_code& error) {
+                        self->write_waiting_ = false;
+                        if (!error) self->OnWritable();
+                      });
+}
+
+void ConnectionImpl::OnWritable() {
+  if (finished_) return;
+  {
+    MutexLock lock(mutex_);
+    write_blocked_ = false;
+  }
+  stall_deadline_ = std::chrono::nanoseconds(0);
+  Flush();
+  if (paused_for_output_ && output_.BelowLowWater()) {
+    paused_for_output_ = false;
+    Resume();
+  }
+}
+
+}  // namespace zeze::internal

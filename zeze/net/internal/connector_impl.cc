@@ -1,0 +1,181 @@
+#include "zeze/net/internal/connector_impl.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/system/error_code.hpp>
+#include <fmt/format.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connector.h"
+#include "zeze/net/internal/connection_impl.h"
+#include "zeze/net/internal/io_loop.h"
+#include "zeze/net/internal/service_impl.h"
+#include "zeze/net/internal/tcp_socket.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/rpc.h"
+
+namespace zeze::internal {
+
+ConnectorImpl::ConnectorImpl(std::shared_ptr<Service::Impl> service, ConnectorOptions options,
+                             IoLoop& loop)
+    : service_(std::move(service)),
+      options_(std::move(options)),
+      name_(fmt::format("{}:{}", options_.host, options_.port)),
+      loop_(loop),
+      policy_(options_.first_delay, options_.delay_max) {}
+
+ConnectorImpl::~ConnectorImpl() = default;
+
+void ConnectorImpl::Start() {
+  loop_.Post(Task("connect", [self = shared_from_this()] { self->Attempt(); }));
+}
+
+ConnectionPtr ConnectorImpl::connection() const {
+  MutexLock lock(mutex_);
+  return connection_;
+}
+
+Result<ConnectionPtr> ConnectorImpl::WaitReady(std::chrono::nanoseconds patience) {
+  ZEZE_CHECK(!IoThreads::IsIoThread());
+  Clock& clock = loop_.clock();
+  const std::chrono::nanoseconds deadline = clock.Now() + patience;
+  MutexLock lock(mutex_);
+  bool in_time = true;
+  while (connection_ == nullptr && !ended_ && in_time) {
+    in_time = clock.WaitUntil(changed_, mutex_, deadline);
+  }
+  if (connection_ != nullptr) return connection_;
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("{}: no connection to {}: {}", service_->options.name, name_,
+                           stopped_ ? "the connector was stopped" : last_failure_));
+}
+
+void ConnectorImpl::Stop() {
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return;
+    stopped_ = ended_ = true;
+    changed_.NotifyAll();
+  }
+  loop_.Post(Task("stop connector", [self = shared_from_this()] {
+    self->loop_.SetDeadline(*self, std::chrono::nanoseconds(0));
+    self->socket_.reset();
+    self->resolver_.reset();
+    if (self->current_ != nullptr) self->current_->Close("the connector was stopped");
+  }));
+}
+
+void ConnectorImpl::Attempt() {
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return;
+  }
+  failure_.clear();
+  endpoints_.clear();
+  next_endpoint_ = 0;
+  // An address needs no looking up, and no thread for it.
+  if (Result<NetAddress> address = NetAddress::FromText(options_.host, options_.port);
+      address.ok()) {
+    endpoints_.push_back(ToEndpoint(address.value()));
+    return ConnectNext();
+  }
+  resolver_.emplace(loop_.context());
+  resolver_->async_resolve(
+      options_.host, std::to_string(options_.port),
+      [self = shared_from_this()](const boost::system::error_code& error,
+                                  const Resolver::results_type& results) {
+        if (!self->resolver_.has_value()) return;  // Stopped meanwhile.
+        self->resolver_.reset();
+        if (error) {
+          return self->OnFailed(fmt::format("the name {} cannot be looked up: {}",
+                                            self->options_.host, error.message()));
+        }
+        for (const auto& result : results) self->endpoints_.push_back(result.endpoint());
+        self->ConnectNext();
+      });
+}
+
+void ConnectorImpl::ConnectNext() {
+  if (next_endpoint_ >= endpoints_.size()) return OnFailed(failure_);
+  const TcpEndpoint endpoint = endpoints_[next_endpoint_++];
+  socket_.emplace(loop_.context());
+  loop_.SetDeadline(*this, loop_.Now() + service_->options.handshake_timeout);
+  socket_->async_connect(
+      endpoint, [self = shared_from_this(), endpoint](const boost::system::error_code& error) {
+        if (!self->socket_.has_value()) return;  // Stopped meanwhile.
+        self->loop_.SetDeadline(*self, std::chrono::nanoseconds(0));
+        if (!error) return self->OnConnected();
+        self->failure_ = fmt::format("connecting to {} failed: {}",
+                                     ToNetAddress(endpoint).ToString(), error.message());
+        self->ConnectNext();
+      });
+}
+
+void ConnectorImpl::OnConnected() {
+  TcpSocket socket = std::move(*socket_);
+  socket_.reset();
+  current_ = std::make_shared<ConnectionImpl>(ConnectionImpl::Setup{
+      .service = service_,
+      .loop = loop_,
+      .socket = std::move(socket),
+      .connector = shared_from_this(),
+      .tls = options_.tls,
+      .tls_name = options_.tls_name.empty() ? options_.host : options_.tls_name,
+  });
+  if (!service_->Add(current_)) {
+    current_ = nullptr;  // The service stops.
+    return;
+  }
+  current_->Start();
+}
+
+void ConnectorImpl::OnReady(ConnectionPtr connection) {
+  policy_.Reset();
+  MutexLock lock(mutex_);
+  connection_ = std::move(connection);
+  changed_.NotifyAll();
+}
+
+void ConnectorImpl::OnClosed(std::string_view reason) {
+  current_ = nullptr;
+  {
+    MutexLock lock(mutex_);
+    connection_ = nullptr;
+  }
+  OnFailed(reason);
+}
+
+void ConnectorImpl::OnFailed(std::string_view reason) {
+  {
+    MutexLock lock(mutex_);
+    last_failure_ = reason;
+    ended_ = stopped_ || !options_.reconnect;
+    if (ended_) {
+      changed_.NotifyAll();
+      return;
+    }
+  }
+  const std::chrono::nanoseconds delay = policy_.NextDelay(service_->io.Random());
+  ZEZE_LOG_INFO("{}: no connection to {}: {}; the next attempt comes in {} ms",
+                service_->options.name, name_, reason,
+                std::chrono::duration_cast<std::chrono::milliseconds>(delay).count());
+  loop_.SetDeadline(*this, loop_.Now() + delay);
+}
+
+void ConnectorImpl::OnDeadline(std::chrono::nanoseconds /*now*/) {
+  if (!socket_.has_value()) return Attempt();
+  // Connecting takes too long: the operation ends with an error.
+  boost::system::error_code ignored;
+  socket_->close(ignored);
+}
+
+}  // namespace zeze::internal

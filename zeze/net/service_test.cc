@@ -1,0 +1,623 @@
+// Tests of services, connections and calls over real sockets on the loopback interface.
+
+#include "zeze/net/service.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/base/testing/captured_log.h"
+#include "zeze/base/testing/manual_clock.h"
+#include "zeze/base/thread_pool.h"
+#include "zeze/base/wait_group.h"
+#include "zeze/net/testing/echo_protocol.h"
+#include "zeze/net/testing/raw_client.h"
+
+namespace zeze {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::CapturedLog;
+using ::testing::Contains;
+using testing::Echo;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::ManualClock;
+using testing::Note;
+using testing::RawClient;
+
+// Far beyond what anything here takes: tests that wait for it have failed.
+constexpr seconds kPatience{20};
+
+// Blocks until something has happened as often as expected.
+class Counter {
+ public:
+  void Add() {
+    MutexLock lock(mutex_);
+    ++count_;
+    changed_.NotifyAll();
+  }
+  bool WaitFor(int count) {
+    const auto deadline = SystemClock().Now() + kPatience;
+    MutexLock lock(mutex_);
+    while (count_ < count) {
+      if (!SystemClock().WaitUntil(changed_, mutex_, deadline)) return false;
+    }
+    return true;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int count_ ZEZE_GUARDED_BY(mutex_) = 0;
+};
+
+void HandleEcho(Service& service) {
+  service.Handle<Echo>([](Request<Echo> request) { (void)request.Answer(request.argument()); });
+}
+
+NetAddress MustListen(Service& service, AcceptorOptions options = {}) {
+  if (options.ip.empty()) options.ip = "127.0.0.1";
+  Result<std::shared_ptr<Acceptor>> acceptor = service.Listen(options);
+  EXPECT_TRUE(acceptor.ok()) << acceptor.error().message();
+  return acceptor.value()->address();
+}
+
+ConnectionPtr MustConnect(Service& service, const NetAddress& address,
+                          ConnectorOptions options = {}) {
+  options.host = address.IpText();
+  options.port = address.port();
+  Result<ConnectionPtr> connection = service.Connect(options)->WaitReady(kPatience);
+  EXPECT_TRUE(connection.ok()) << connection.error().message();
+  return connection.ok() ? connection.value() : nullptr;
+}
+
+std::string MustEcho(Connection& connection, const std::string& text) {
+  Result<RpcReply<Echo>> reply = connection.CallAndWait<Echo>({text});
+  if (!reply.ok()) return reply.error().message();
+  return reply.value().ok() ? reply.value().result.text
+                            : "code " + std::to_string(reply.value().result_code);
+}
+
+TEST(Service, AnswersCalls) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  Service client(io, {.name = "client"});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+
+  EXPECT_EQ(MustEcho(*connection, "hello"), "hello");
+  EXPECT_EQ(MustEcho(*connection, std::string(1 << 20, 'x')), std::string(1 << 20, 'x'));
+  EXPECT_EQ(server.connection_count(), 1U);
+  EXPECT_EQ(server.connections().front()->peer_address(), connection->local_address());
+}
+
+TEST(Service, KeepsTheOrderOfAConnectionOnManyThreads) {
+  for (const Dispatch dispatch : {Dispatch::kInline, Dispatch::kOrdered}) {
+    ThreadPool pool({.thread_count = 4});
+    IoThreads io({.thread_count = 2});
+    Mutex mutex;
+    std::vector<std::string> seen;
+    Counter closed;
+    Service server(
+        io,
+        {.name = "server", .dispatch = dispatch, .executor = &pool, .dispatched_messages_max = 16});
+    const auto note = [&](const std::string& what) {
+      MutexLock lock(mutex);
+      seen.push_back(what);
+    };
+    server.OnOpen([&](const ConnectionPtr&) { note("open"); });
+    server.Handle<Note>([&](const Message<Note>& message) { note(message.argument.text); });
+    server.OnClose([&](const ConnectionPtr&, const Error&) {
+      note("close");
+      closed.Add();
+    });
+    Service client(io, {.name = "client"});
+    const ConnectionPtr connection = MustConnect(client, MustListen(server), {.reconnect = false});
+
+    std::vector<std::string> expected = {"open"};
+    for (int i = 0; i < 5000; ++i) {
+      expected.push_back(std::to_string(i));
+      ASSERT_TRUE(connection->Send<Note>({expected.back()}).ok());
+    }
+    expected.emplace_back("close");
+    connection->CloseWhenSent("done");
+
+    ASSERT_TRUE(closed.WaitFor(1));
+    MutexLock lock(mutex);
+    EXPECT_EQ(seen, expected);
+  }
+}
+
+TEST(Service, LetsOthersAnswerLaterAndCallsBackOverAcceptedConnections) {
+  ThreadPool pool({.thread_count = 2});
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  server.Handle<Echo>([&pool](Request<Echo> request) {
+    // Asks the client itself, on another thread, before it answers.
+    pool.Post([request = std::move(request)]() mutable {
+      Result<RpcReply<Echo>> asked = request.connection()->CallAndWait<Echo>({"back"});
+      (void)request.Answer({request.argument().text + asked.value().result.text});
+    });
+  });
+  Service client(io, {.name = "client"});
+  client.Handle<Echo>(
+      [](Request<Echo> request) { (void)request.Answer({"<" + request.argument().text + ">"}); });
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+
+  EXPECT_EQ(MustEcho(*connection, "there"), "there<back>");
+}
+
+TEST(Service, AnswersForHandlersThatDoNot) {
+  CapturedLog log;
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  server.Handle<Echo>([](Request<Echo> request) {
+    if (request.argument().text == "throw") throw std::runtime_error("no luck");
+  });
+  Service client(io, {.name = "client"});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+
+  EXPECT_EQ(MustEcho(*connection, "drop"), "code -11");
+  EXPECT_EQ(MustEcho(*connection, "throw"), "code -1");
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("zeze.test.Echo threw: no luck")));
+}
+
+TEST(Service, AnswersNotImplementedForAKnownProtocolWithoutHandler) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  server.HandleRaw(Echo::kDescriptor, {});
+  Service client(io, {.name = "client"});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+
+  EXPECT_EQ(MustEcho(*connection, "x"), "code -3");
+  EXPECT_TRUE(connection->IsOpen());
+}
+
+TEST(Service, TimesCallsOutAndDropsLateAnswers) {
+  ManualClock clock;
+  IoThreads server_io({});
+  IoThreads io({.clock = &clock});
+  Mutex mutex;
+  std::vector<Request<Echo>> kept;
+  Counter arrived;
+  Service server(server_io, {.name = "server"});
+  server.Handle<Echo>([&](Request<Echo> request) {
+    MutexLock lock(mutex);
+    kept.push_back(std::move(request));
+    arrived.Add();
+  });
+  Service client(io, {.name = "client"});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+
+  Counter ended;
+  RpcReply<Echo> got;
+  ASSERT_TRUE(connection
+                  ->Call<Echo>({"slow"}, {.timeout = seconds(3)},
+                               [&](const RpcReply<Echo>& reply) {
+                                 got = reply;
+                                 ended.Add();
+                               })
+                  .ok());
+  ASSERT_TRUE(arrived.WaitFor(1));
+  clock.Advance(seconds(3));
+  ASSERT_TRUE(ended.WaitFor(1));
+  EXPECT_EQ(got.outcome, RpcOutcome::kTimedOut);
+  EXPECT_EQ(got.result_code, rpc_code::kTimeout);
+
+  // Its answer comes now, in front of that to the next call, and harms nobody.
+  {
+    MutexLock lock(mutex);
+    EXPECT_TRUE(kept[0].Answer({"late"}).ok());
+    kept.clear();
+  }
+  std::thread answer([&] {
+    ASSERT_TRUE(arrived.WaitFor(2));
+    MutexLock lock(mutex);
+    (void)kept[0].Answer({"in time"});
+    kept.clear();
+  });
+  EXPECT_EQ(MustEcho(*connection, "next"), "in time");
+  answer.join();
+  EXPECT_EQ(client.GetStatistics().late_answers, 1U);
+}
+
+TEST(Service, FailsPendingCallsAtOnceWhenTheConnectionCloses) {
+  ManualClock clock;  // Stands still: no time-out can help.
+  IoThreads io({.clock = &clock});
+  Mutex mutex;
+  std::vector<Request<Echo>> kept;
+  Counter arrived;
+  Service server(io, {.name = "server"});
+  server.Handle<Echo>([&](Request<Echo> request) {
+    MutexLock lock(mutex);
+    kept.push_back(std::move(request));
+    arrived.Add();
+  });
+  Mutex order_mutex;
+  std::vector<std::string> order;
+  Counter ended;
+  Service client(io, {.name = "client"});
+  client.OnClose([&](const ConnectionPtr&, const Error&) {
+    MutexLock lock(order_mutex);
+    order.emplace_back("close");
+    ended.Add();
+  });
+  const ConnectionPtr connection = MustConnect(client, MustListen(server), {.reconnect = false});
+
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(connection
+                    ->Call<Echo>({"x"}, {},
+                                 [&, i](const RpcReply<Echo>& reply) {
+                                   MutexLock lock(order_mutex);
+                                   order.push_back(std::to_string(i) + ":" +
+                                                   std::to_string(reply.result_code));
+                                   ended.Add();
+                                 })
+                    .ok());
+  }
+  ASSERT_TRUE(arrived.WaitFor(3));
+  server.connections().front()->Close("test");
+  ASSERT_TRUE(ended.WaitFor(4));
+
+  {
+    MutexLock lock(order_mutex);
+    EXPECT_THAT(order, ElementsAre("0:-18", "1:-18", "2:-18", "close"));
+  }
+  Result<void> sent = connection->Send<Note>({"x"});
+  ASSERT_FALSE(sent.ok());
+  EXPECT_EQ(sent.error().code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(sent.error().message(), HasSubstr("the peer closed the connection"));
+  Result<void> answered = kept[0].Answer({"too late"});
+  EXPECT_EQ(answered.error().code(), ErrorCode::kUnavailable);
+}
+
+TEST(Service, RefusesOutputBeyondItsBoundAndReadsNoMoreFromWhoDoesNotRead) {
+  IoThreads io({});
+  std::atomic<int> handled = 0;
+  Service server(io, {.name = "server", .output_bytes_max = 256 << 10});
+  server.Handle<Echo>([&](Request<Echo> request) {
+    ++handled;
+    (void)request.Answer(request.argument());
+  });
+  const NetAddress address = MustListen(server);
+  RawClient slow(address);
+
+  // The reader does not read, so it can send no more than what fits between the two of us.
+  const std::string frame = slow.RequestFrame<Echo>(1, {std::string(1000, 'x')});
+  int sent = 0;
+  while (slow.TrySend(frame)) ++sent;
+  // Server memory: its queue stays at about half of the bound.
+  const ConnectionPtr connection = server.connections().front();
+  EXPECT_LE(connection->QueuedBytesApprox(), (128U << 10) + 300000U);
+  // What the server itself wants to tell it is refused at the bound, and the connection goes on.
+  Result<void> told;
+  while (told.ok()) told = connection->Send<Note>({std::string(1000, 'y')});
+  EXPECT_EQ(told.error().code(), ErrorCode::kOverloaded);
+  EXPECT_LE(connection->QueuedBytesApprox(), 256U << 10);
+  EXPECT_TRUE(connection->IsOpen());
+
+  // Once it reads, every request is answered.
+  int answers = 0;
+  while (answers < sent) {
+    const std::optional<Frame> frame_read = slow.ReadFrame();
+    ASSERT_TRUE(frame_read.has_value());
+    if (frame_read->family == FrameFamily::kResponse) ++answers;
+  }
+  EXPECT_GE(handled, sent);  // The last one was sent in part, and the rest of it later.
+}
+
+TEST(Service, ClosesWhoDoesNotReadForTooLong) {
+  CapturedLog log;
+  ManualClock clock;
+  IoThreads io({.clock = &clock});
+  Counter closed;
+  Service server(io, {.name = "server", .write_stall_timeout = seconds(30)});
+  server.OnClose([&](const ConnectionPtr&, const Error&) { closed.Add(); });
+  HandleEcho(server);
+  RawClient slow(MustListen(server));
+  ASSERT_TRUE(slow.Send(slow.RequestFrame<Echo>(1, {"hello"})));
+  ASSERT_TRUE(slow.ReadFrame().has_value());
+  const ConnectionPtr connection = server.connections().front();
+
+  // Until everything between the two is full, and then for thirty seconds more.
+  while (connection->IsOpen()) {
+    (void)connection->Send<Note>({std::string(100000, 'y')});
+    clock.Advance(milliseconds(10));
+  }
+
+  ASSERT_TRUE(closed.WaitFor(1));
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("the peer does not read")));
+}
+
+TEST(Service, RefusesAClaimedSizeBeforeItStoresAnything) {
+  CapturedLog log;
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  RawClient client(MustListen(server));
+
+  ASSERT_TRUE(client.Send(std::string("\x07\0\0\0\x01\0\0\0\0\0\0\x80", 12)));  // 2 GiB.
+
+  EXPECT_FALSE(client.ReadFrame().has_value());  // Closed.
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("claims a body of 2147483648 bytes")));
+  EXPECT_EQ(server.GetStatistics().protocol_errors, 1U);
+}
+
+TEST(Service, ClosesConnectionsThatSpeakNonsense) {
+  CapturedLog log;
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  server.Handle<Note>([](const Message<Note>&) {});
+  const NetAddress address = MustListen(server);
+  const auto expect_closed = [&](const std::string& bytes, const std::string& line) {
+    RawClient client(address);
+    ASSERT_TRUE(client.Send(bytes));
+    EXPECT_FALSE(client.ReadFrame().has_value());
+    EXPECT_THAT(log.lines(), Contains(HasSubstr(line)));
+  };
+  const auto frame = [](const ProtocolDescriptor& protocol, FrameFamily family,
+                        std::string_view payload) {
+    ByteWriter out;
+    EncodeFrame({.module_id = protocol.module_id,
+                 .protocol_id = protocol.protocol_id,
+                 .family = family,
+                 .session_id = 1,
+                 .payload = payload},
+                out);
+    return out.Release();
+  };
+
+  expect_closed(frame(Echo::kDescriptor, FrameFamily::kOneWay, "\x01x"),
+                "zeze.test.Echo came as a one-way message, but it is an rpc");
+  expect_closed(frame(Note::kDescriptor, FrameFamily::kRequest, "\x01x"),
+                "zeze.test.Note came as a request message, but it is a one-way protocol");
+  expect_closed(frame(Echo::kDescriptor, FrameFamily::kRaftRequest, "\x01x"), "speak raft");
+  expect_closed(frame(Echo::kDescriptor, FrameFamily::kRequest, "\x05x"), "zeze.test.Echo: ");
+  expect_closed(frame({.module_id = 9, .protocol_id = 9}, FrameFamily::kOneWay, ""),
+                "module 9 protocol 9, which this service does not know");
+  expect_closed(std::string("\x07\0\0\0\x01\0\0\0\0\0\0\0", 12), "frame of module 7");
+}
+
+TEST(Service, HandsFramesOfUnknownTypesToWhoForwardsThem) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  server.HandleUnknown([](Connection& connection, const RawFrame& frame) -> Result<void> {
+    ByteWriter out;
+    out.WriteInt4(frame.module_id);
+    out.WriteInt4(frame.protocol_id);
+    const std::size_t body = out.BeginSize4();
+    out.WriteRaw(frame.body);
+    out.EndSize4(body);
+    return connection.SendFrames(out.view());
+  });
+  RawClient client(MustListen(server));
+  ASSERT_TRUE(client.Send(client.RequestFrame<Echo>(64, {"through"})));
+
+  const std::optional<Frame> frame = client.ReadFrame();
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->session_id, 64);
+  EXPECT_EQ(frame->payload, "\x07through");
+}
+
+TEST(Service, AnswersFramesThatComeByteByByte) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  RawClient client(MustListen(server));
+  const std::string frame = client.RequestFrame<Echo>(5, {"piecemeal"});
+  for (const char byte : frame) ASSERT_TRUE(client.Send(std::string(1, byte)));
+
+  const std::optional<Frame> answer = client.ReadFrame();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->session_id, 5);
+  EXPECT_EQ(answer->payload, "\x09piecemeal");
+}
+
+TEST(Service, SaysWhoHasThePort) {
+  IoThreads io({});
+  Service one(io, {.name = "one"});
+  Service two(io, {.name = "two"});
+  const NetAddress address = MustListen(one);
+
+  Result<std::shared_ptr<Acceptor>> second =
+      two.Listen({.ip = "127.0.0.1", .port = address.port()});
+
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), ErrorCode::kInUse);
+  EXPECT_THAT(second.error().message(), HasSubstr("two cannot listen on " + address.ToString()));
+  EXPECT_THAT(second.error().message(), HasSubstr("choose another port"));
+  EXPECT_EQ(two.Listen({.ip = "nonsense"}).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(two.Listen({.ip = "203.0.113.7"}).error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(Service, RefusesConnectionsBeyondItsLimit) {
+  CapturedLog log;
+  IoThreads io({});
+  Service server(io, {.name = "server", .connections_max = 2});
+  HandleEcho(server);
+  const NetAddress address = MustListen(server);
+  RawClient first(address);
+  RawClient second(address);
+  for (RawClient* client : {&first, &second}) {
+    ASSERT_TRUE(client->Send(client->RequestFrame<Echo>(1, {"x"})));
+    ASSERT_TRUE(client->ReadFrame().has_value());
+  }
+
+  RawClient third(address);
+  EXPECT_FALSE(third.ReadFrame().has_value());
+  EXPECT_EQ(server.GetStatistics().refused, 1U);
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("connections are refused")));
+}
+
+TEST(Service, ReconnectsAfterTheAcceptorCameBack) {
+  ManualClock clock;
+  IoThreads io({});
+  IoThreads client_io({.clock = &clock, .random = [] { return std::uint64_t{0}; }});
+  Counter opened;
+  Counter closed;
+  Service client(client_io, {.name = "client"});
+  client.OnOpen([&](const ConnectionPtr&) { opened.Add(); });
+  client.OnClose([&](const ConnectionPtr&, const Error&) { closed.Add(); });
+  auto server = std::make_unique<Service>(io, ServiceOptions{.name = "server"});
+  HandleEcho(*server);
+  const NetAddress address = MustListen(*server);
+  const std::shared_ptr<Connector> connector =
+      client.Connect({.host = address.IpText(), .port = address.port()});
+  ASSERT_TRUE(opened.WaitFor(1));
+
+  server->Stop();
+  ASSERT_TRUE(closed.WaitFor(1));
+  EXPECT_EQ(connector->connection(), nullptr);
+  server = std::make_unique<Service>(io, ServiceOptions{.name = "server again"});
+  HandleEcho(*server);
+  MustListen(*server, {.port = address.port()});
+  // As often as it takes: the attempts in between may have met no acceptor.
+  while (connector->connection() == nullptr) clock.Advance(seconds(1));
+  ASSERT_TRUE(opened.WaitFor(2));
+
+  EXPECT_EQ(MustEcho(*connector->connection(), "again"), "again");
+  connector->Stop();
+  ASSERT_TRUE(closed.WaitFor(2));
+  EXPECT_EQ(connector->WaitReady(seconds(0)).error().code(), ErrorCode::kUnavailable);
+}
+
+TEST(Service, SaysWhyItCannotConnect) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  const NetAddress address = MustListen(server);
+  server.Stop();
+  Service client(io, {.name = "client"});
+
+  Result<ConnectionPtr> connection =
+      client.Connect({.host = "127.0.0.1", .port = address.port(), .reconnect = false})
+          ->WaitReady(kPatience);
+  ASSERT_FALSE(connection.ok());
+  EXPECT_THAT(connection.error().message(), HasSubstr("Connection refused"));
+  connection = client.Connect({.host = "no-such-host.invalid", .port = 1, .reconnect = false})
+                   ->WaitReady(kPatience);
+  ASSERT_FALSE(connection.ok());
+  EXPECT_THAT(connection.error().message(), HasSubstr("no-such-host.invalid cannot be looked up"));
+}
+
+TEST(Service, SendsKeepAlivesAndGivesUpSilentPeers) {
+  ManualClock clock;
+  IoThreads io({});
+  IoThreads client_io({.clock = &clock});
+  Counter closed;
+  Service server(io, {.name = "server"});
+  Service client(client_io, {.name = "client",
+                             .keep_alive = {.check_period = seconds(1),
+                                            .receive_timeout = seconds(10),
+                                            .send_timeout = seconds(3)}});
+  client.OnClose([&](const ConnectionPtr&, const Error&) { closed.Add(); });
+  const ConnectionPtr connection = MustConnect(client, MustListen(server), {.reconnect = false});
+
+  // The server answers keep-alives, so an hour of silence is no reason to close. Each round trip
+  // needs real time, so each step waits for the network thread to have handled the last one.
+  for (int i = 0; i < 60; ++i) {
+    clock.Advance(seconds(2));
+    WaitGroup handled(1);
+    client_io.PostAfter(milliseconds(0), Task([&] { handled.Done(); }));
+    handled.Wait();
+  }
+  RawClient silent_server;
+  Result<ConnectionPtr> silent =
+      client.Connect({.host = "127.0.0.1", .port = silent_server.Listen(), .reconnect = false})
+          ->WaitReady(kPatience);
+  ASSERT_TRUE(silent.ok());
+  while (silent.value()->IsOpen()) clock.Advance(seconds(1));
+  ASSERT_TRUE(closed.WaitFor(1));
+}
+
+TEST(Service, KeepsStateForEachConnection) {
+  struct State final : ConnectionState {
+    int count = 0;
+  };
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  server.OnOpen(
+      [](const ConnectionPtr& connection) { connection->set_state(std::make_shared<State>()); });
+  server.Handle<Echo>([](Request<Echo> request) {
+    const int count = ++request.connection()->state<State>()->count;
+    (void)request.Answer({std::to_string(count)});
+  });
+  Service client(io, {.name = "client"});
+  const NetAddress address = MustListen(server);
+  const ConnectionPtr one = MustConnect(client, address);
+  const ConnectionPtr two = MustConnect(client, address);
+  EXPECT_EQ(MustEcho(*one, ""), "1");
+  EXPECT_EQ(MustEcho(*one, ""), "2");
+  EXPECT_EQ(MustEcho(*two, ""), "1");
+}
+
+TEST(Service, HoldsAThousandIdleConnections) {
+  IoThreads io({});
+  Service server(io, {.name = "server", .connections_max = 2000, .handshakes_max = 2000});
+  HandleEcho(server);
+  const NetAddress address = MustListen(server);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 1000; ++i) clients.push_back(std::make_unique<RawClient>(address));
+  for (const auto& client : clients) {
+    ASSERT_TRUE(client->Send(client->RequestFrame<Echo>(1, {"x"})));
+    ASSERT_TRUE(client->ReadFrame().has_value());
+  }
+  EXPECT_EQ(server.connection_count(), 1000U);
+}
+
+TEST(Service, SendsFromTheCallersThreadInOrder) {
+  IoThreads io({});
+  Mutex mutex;
+  std::vector<std::string> seen;
+  Counter arrived;
+  Service server(io, {.name = "server"});
+  server.Handle<Note>([&](const Message<Note>& message) {
+    MutexLock lock(mutex);
+    seen.push_back(message.argument.text);
+    arrived.Add();
+  });
+  Service client(io, {.name = "client", .output_bytes_max = 64 << 20, .send_from_caller = true});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        ASSERT_TRUE(connection->Send<Note>({std::to_string(t) + ":" + std::to_string(i)}).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(arrived.WaitFor(6000));
+  std::vector<int> next(3, 0);
+  MutexLock lock(mutex);
+  for (const std::string& text : seen) {
+    const std::size_t thread = static_cast<std::size_t>(text[0] - '0');
+    EXPECT_EQ(text.substr(2), std::to_string(next[thread]++));
+  }
+}
+
+TEST(Service, RefusesMoreCallsThanItsLimit) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  std::vector<Request<Echo>> kept;
+  server.Handle<Echo>([&](Request<Echo> request) { kept.push_back(std::move(request)); });
+  Service client(io, {.name = "client", .calls_max = 2});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+  const auto ignore = [](const RpcReply<Echo>&) {};
+  EXPECT_TRUE(connection->Call<Echo>({}, {}, ignore).ok());
+  EXPECT_TRUE(connection->Call<Echo>({}, {}, ignore).ok());
+  Result<void> third = connection->Call<Echo>({}, {}, ignore);
+  ASSERT_FALSE(third.ok());
+  EXPECT_EQ(third.error().code(), ErrorCode::kOverloaded);
+  server.Stop();
+}
+
+}  // namespace
+}  // namespace zeze
