@@ -57,10 +57,12 @@ function(zeze_layer name)
   endif()
 endfunction()
 
-# zeze_test(NAME sources... LIBRARIES targets... [LABEL unit|integration|slow] [TIMEOUT seconds]):
-# a GoogleTest binary whose cases ctest runs one by one.
+# zeze_test(NAME sources... LIBRARIES targets... [LABEL unit|integration|slow] [TIMEOUT seconds]
+#           [ONE_PROCESS]):
+# a GoogleTest binary whose cases ctest runs one by one; with ONE_PROCESS it runs them all at once,
+# because they share something that takes long to start.
 function(zeze_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_PROCESS" "LABEL;TIMEOUT" "LIBRARIES")
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -71,6 +73,11 @@ function(zeze_test name)
   target_link_libraries(${name} PRIVATE
     ${arg_LIBRARIES} zeze_build_options GTest::gmock GTest::gtest_main)
   string(REGEX REPLACE "^zeze_|_test$" "" prefix ${name})
+  if(arg_ONE_PROCESS)
+    add_test(NAME ${prefix} COMMAND ${name})
+    set_tests_properties(${prefix} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
+    return()
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX ${prefix}/ DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
 endfunction()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/storage/testing/conformance.h"
+#include "zeze/storage/testing/fence_conformance.h"
 
 namespace zeze {
 namespace {
@@ -19,6 +20,21 @@ INSTANTIATE_TEST_SUITE_P(Memory, StorageConformanceTest,
                          testing::Values(StorageDriver{
                              "memory", [] { return std::make_unique<MemoryHome>(); }}),
                          StorageDriverName);
+
+class FencedMemoryHome final : public FencedHome {
+ public:
+  Result<std::unique_ptr<Storage>> Open(int /*proxy_port*/) override {
+    return OpenMemoryStorage(database_);
+  }
+
+ private:
+  const std::shared_ptr<MemoryDatabase> database_ = NewMemoryDatabase();
+};
+
+INSTANTIATE_TEST_SUITE_P(Memory, FenceConformanceTest,
+                         testing::Values(FencedDriver{
+                             "memory", [] { return std::make_unique<FencedMemoryHome>(); }}),
+                         FencedDriverName);
 
 TEST(MemoryStorageTest, StartsEmptyEachTime) {
   const std::unique_ptr<Storage> first = OpenMemoryStorage();

@@ -193,7 +193,10 @@ TEST_P(StorageConformanceTest, KeepsLargeValues) {
 
 TEST_P(StorageConformanceTest, KeepsTheLongestKeys) {
   StorageTable* table = Table("t");
-  const std::string longest(kStorageKeyBytesMax, '\xff');
+  ASSERT_LE(storage_->limits().key_bytes_max, kStorageKeyBytesMax);
+  std::string longest(storage_->limits().key_bytes_max, '\0');
+  std::mt19937_64 random(1);  // Some engines have room for more if it compresses well.
+  for (char& c : longest) c = static_cast<char>(random());
 
   Flush({Put(table, longest, "1")});
 
@@ -203,14 +206,14 @@ TEST_P(StorageConformanceTest, KeepsTheLongestKeys) {
 
 TEST_P(StorageConformanceTest, RefusesLongerKeysAndWritesNothingOfThatFlush) {
   StorageTable* table = Table("some_table");
-  const std::string too_long(kStorageKeyBytesMax + 1, 'k');
+  const std::string too_long(storage_->limits().key_bytes_max + 1, 'k');
 
   Result<void> flushed = TryFlush({Put(table, "a", "1"), Put(table, too_long, "2")});
 
   ASSERT_FALSE(flushed.ok());
   EXPECT_EQ(flushed.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(flushed.error().message().find("some_table"), std::string::npos);
-  EXPECT_NE(flushed.error().message().find("2713"), std::string::npos);
+  EXPECT_NE(flushed.error().message().find(std::to_string(too_long.size())), std::string::npos);
   EXPECT_TRUE(Walk(table).empty());
 }
 

@@ -1,0 +1,457 @@
+#include "zeze/storage/postgres/postgres_connection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/clock.h"
+#include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/base/text.h"
+#include "zeze/storage/postgres/postgres_storage.h"
+#include "zeze/storage/sql/database_url.h"
+
+namespace zeze {
+namespace {
+
+constexpr std::chrono::milliseconds kCancelAllowance = std::chrono::seconds(2);
+constexpr std::size_t kSendAtOnceBytes = std::size_t{4} << 20;
+
+// libpq ends its messages with a line feed, and has several lines.
+std::string OneLine(const char* message) {
+  std::string line(Trim(message == nullptr ? "" : message));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+PostgresFailure FailureOf(std::string_view severity, std::string_view state) {
+  if (severity == "FATAL" || severity == "PANIC") return PostgresFailure::kLost;
+  // 40003 is "statement completion unknown", 08... a connection exception.
+  if (state == "40003" || state.starts_with("08") || state.starts_with("57P0")) {
+    return PostgresFailure::kLost;
+  }
+  if (state == "40001" || state == "40P01" || state == "55P03") return PostgresFailure::kCollision;
+  return PostgresFailure::kError;
+}
+
+std::set<std::string, std::less<>> KnownKeywords() {
+  std::set<std::string, std::less<>> known;
+  PQconninfoOption* defaults = PQconndefaults();
+  for (PQconninfoOption* option = defaults; option != nullptr && option->keyword != nullptr;
+       ++option) {
+    known.insert(option->keyword);
+  }
+  PQconninfoFree(defaults);
+  return known;
+}
+
+// The settings of a session that the database applies before the first statement. Keep-alive is set
+// on its side too: a session whose client vanished must not hold locks for hours.
+std::string SessionSettings(const PostgresOptions& options, const PostgresSession& session) {
+  const auto network_seconds =
+      std::max<std::int64_t>(1, options.network_timeout.count() / 1000 / 2);
+  return fmt::format(
+      "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} "
+      "-c tcp_user_timeout={} -c tcp_keepalives_idle={} -c tcp_keepalives_interval=1 "
+      "-c tcp_keepalives_count={} -c client_min_messages=warning "
+      "-c default_transaction_isolation=read\\ committed",
+      session.statement_timeout.count(), options.lock_timeout.count(),
+      session.statement_timeout.count(), options.network_timeout.count(), network_seconds,
+      network_seconds);
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresSession& session) {
+  Result<DatabaseUrl> parsed = ParseDatabaseUrl(options.url);
+  if (!parsed.ok()) return parsed.error();
+  const DatabaseUrl& url = parsed.value();
+  if (url.scheme != "postgresql" && url.scheme != "postgres") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("'{}://' is no address of a PostgreSQL database", url.scheme));
+  }
+  std::string hosts;
+  std::string ports;
+  for (const DatabaseHost& host : url.hosts) {
+    hosts += (hosts.empty() ? "" : ",") + host.name;
+    ports += (ports.empty() ? "" : ",") + std::to_string(host.port == 0 ? 5432 : host.port);
+  }
+  const auto network_seconds =
+      std::max<std::int64_t>(1, options.network_timeout.count() / 1000 / 2);
+  Settings settings = {
+      {"host", hosts},
+      {"port", ports},
+      {"dbname", url.database},
+      {"user", options.user.empty() ? url.user : options.user},
+      {"password", options.password.empty() ? url.password : options.password},
+      {"application_name", session.application_name},
+      {"client_encoding", "UTF8"},
+      {"options", SessionSettings(options, session)},
+      {"keepalives", "1"},
+      {"keepalives_idle", std::to_string(network_seconds)},
+      {"keepalives_interval", "1"},
+      {"keepalives_count", std::to_string(network_seconds)},
+      {"tcp_user_timeout", std::to_string(options.network_timeout.count())},
+  };
+  // Never a replica that lags behind: what a server reads under a right must be the newest.
+  if (url.hosts.size() > 1) settings.emplace_back("target_session_attrs", "read-write");
+  const std::set<std::string, std::less<>> known = KnownKeywords();
+  for (const auto& [name, value] : url.parameters) {
+    if (known.contains(name)) {
+      settings.emplace_back(name, value);
+    } else {
+      ZEZE_LOG_WARNING_EVERY(std::chrono::hours(1),
+                             "libpq has no parameter '{}' (in the address of the database)", name);
+    }
+  }
+  return settings;
+}
+
+Result<void> AwaitConnected(PGconn* connection, std::chrono::milliseconds timeout) {
+  const auto deadline = SystemClock().Now() + timeout;
+  PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+  while (status != PGRES_POLLING_OK) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SystemClock().Now());
+    if (status == PGRES_POLLING_FAILED) {
+      return Error(ErrorCode::kUnavailable, OneLine(PQerrorMessage(connection)));
+    }
+    if (left.count() <= 0) return Error(ErrorCode::kUnavailable, "it does not answer");
+    const bool reading = status == PGRES_POLLING_READING;
+    pollfd socket = {.fd = PQsocket(connection),
+                     .events = static_cast<short>(reading ? POLLIN : POLLOUT),
+                     .revents = 0};
+    if (::poll(&socket, 1, static_cast<int>(left.count())) > 0) status = PQconnectPoll(connection);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t PostgresAnswer::affected_rows() const {
+  const std::string_view text = PQcmdTuples(result_.get());
+  std::int64_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
+
+std::string_view PostgresAnswer::bytes(int row, int column) const {
+  return {PQgetvalue(result_.get(), row, column),
+          static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+std::int64_t PostgresAnswer::number(int row, int column) const {
+  const std::string_view text = bytes(row, column);
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  ZEZE_CHECK(parsed.ec == std::errc());
+  return number;
+}
+
+PostgresConnection::PostgresConnection(PGconn* connection, std::chrono::milliseconds answer_timeout)
+    : connection_(connection), answer_timeout_(answer_timeout) {}
+
+PostgresConnection::~PostgresConnection() {
+  PQfinish(connection_);
+}
+
+Result<std::unique_ptr<PostgresConnection>> PostgresConnection::Connect(
+    const PostgresOptions& options, const PostgresSession& session) {
+  Result<Settings> settings = ConnectSettings(options, session);
+  if (!settings.ok()) return settings.error();
+  std::vector<const char*> names;
+  std::vector<const char*> values;
+  for (const auto& [name, value] : settings.value()) {
+    names.push_back(name.c_str());
+    values.push_back(value.c_str());
+  }
+  names.push_back(nullptr);
+  values.push_back(nullptr);
+  std::unique_ptr<PostgresConnection> connection(
+      new PostgresConnection(PQconnectStartParams(names.data(), values.data(), 0),
+                             session.statement_timeout + kCancelAllowance));
+  ZEZE_CHECK(connection->connection_ != nullptr);
+  Result<void> connected = AwaitConnected(connection->connection_, options.connect_timeout);
+  if (!connected.ok()) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("cannot connect to the database {}: {}. Check its address, that it "
+                             "runs, and the user's password.",
+                             connection->Place(), connected.error().message()));
+  }
+  PQsetnonblocking(connection->connection_, 1);
+  PQsetErrorContextVisibility(connection->connection_, PQSHOW_CONTEXT_NEVER);
+  // Notices are for people at a terminal.
+  PQsetNoticeReceiver(connection->connection_, [](void*, const PGresult*) {}, nullptr);
+  // Whatever the database is configured to: what it acknowledges must be on disk.
+  PostgresAnswer durable = connection->ExecuteOnce(
+      "SELECT set_config('synchronous_commit', 'on', false) WHERE "
+      "current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')");
+  if (!durable.ok()) return Error(ErrorCode::kUnavailable, durable.message());
+  return connection;
+}
+
+std::string PostgresConnection::Place() const {
+  const char* host = PQhost(connection_);
+  const char* port = PQport(connection_);
+  const char* database = PQdb(connection_);
+  auto text = [](const char* value) { return value == nullptr ? "" : value; };
+  return fmt::format("{}:{}/{}", text(host), text(port), text(database));
+}
+
+bool PostgresConnection::IsOpen() {
+  if (!lost_.empty() || PQstatus(connection_) != CONNECTION_OK) return false;
+  // An end of the connection shows itself as readable.
+  pollfd socket = {.fd = PQsocket(connection_), .events = POLLIN, .revents = 0};
+  if (::poll(&socket, 1, 0) <= 0) return true;
+  return PQconsumeInput(connection_) == 1 && PQstatus(connection_) == CONNECTION_OK;
+}
+
+PostgresConnection::Deadline PostgresConnection::NewDeadline() const {
+  return SystemClock().Now() + answer_timeout_;
+}
+
+bool PostgresConnection::WaitForSocket(short events, Deadline deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SystemClock().Now());
+    if (left.count() <= 0) {
+      lost_ = fmt::format("no answer for {} ms", answer_timeout_.count());
+      return false;
+    }
+    pollfd socket = {.fd = PQsocket(connection_), .events = events, .revents = 0};
+    if (::poll(&socket, 1, static_cast<int>(left.count())) > 0) return true;
+  }
+}
+
+bool PostgresConnection::SendAll() {
+  Deadline deadline = NewDeadline();
+  for (;;) {
+    if (!lost_.empty()) return false;
+    const int left = PQflush(connection_);
+    if (left == 0) return true;
+    if (left < 0) {
+      lost_ = OneLine(PQerrorMessage(connection_));
+      return false;
+    }
+    if (!WaitForSocket(POLLIN | POLLOUT, deadline)) return false;
+    // The database may be waiting for us to read before it goes on reading itself.
+    if (PQconsumeInput(connection_) == 0) {
+      lost_ = OneLine(PQerrorMessage(connection_));
+      return false;
+    }
+  }
+}
+
+bool PostgresConnection::NextResult(PGresult*& result) {
+  const Deadline deadline = NewDeadline();
+  if (!SendAll()) return false;
+  while (PQisBusy(connection_) == 1) {
+    if (!WaitForSocket(POLLIN, deadline)) return false;
+    if (PQconsumeInput(connection_) == 0) break;  // PQgetResult gives the reason.
+  }
+  result = PQgetResult(connection_);
+  return true;
+}
+
+PostgresAnswer PostgresConnection::LostAnswer() {
+  if (lost_.empty()) lost_ = OneLine(PQerrorMessage(connection_));
+  if (lost_.empty()) lost_ = "the connection to the database is gone";
+  return {PostgresFailure::kLost, "", lost_};
+}
+
+PostgresAnswer PostgresConnection::ToAnswer(PGresult* result) {
+  PostgresAnswer answer(result);
+  const ExecStatusType status = PQresultStatus(result);
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return answer;
+  auto field = [&](int code) -> std::string {
+    const char* text = PQresultErrorField(result, code);
+    return text == nullptr ? "" : text;
+  };
+  const std::string state = field(PG_DIAG_SQLSTATE);
+  std::string message = field(PG_DIAG_MESSAGE_PRIMARY);
+  // Without a state it is libpq itself that says it: the connection broke.
+  if (state.empty() || PQstatus(connection_) != CONNECTION_OK) {
+    lost_ = message.empty() ? OneLine(PQresultErrorMessage(result)) : message;
+    return LostAnswer();
+  }
+  const PostgresFailure failure = FailureOf(field(PG_DIAG_SEVERITY_NONLOCALIZED), state);
+  if (failure == PostgresFailure::kLost) lost_ = message;
+  return {failure, state, fmt::format("{} ({})", message, state)};
+}
+
+// All results of one statement; the first failure, else the last.
+PostgresAnswer PostgresConnection::CollectAnswer() {
+  PostgresAnswer answer;
+  for (bool first = true;; first = false) {
+    PGresult* result = nullptr;
+    if (!NextResult(result)) return LostAnswer();
+    if (result == nullptr) {
+      if (first) return LostAnswer();
+      return answer;
+    }
+    PostgresAnswer next = ToAnswer(result);
+    if (answer.ok()) answer = std::move(next);
+    if (answer.failure() == PostgresFailure::kLost) return answer;
+  }
+}
+
+PostgresAnswer PostgresConnection::ExecuteOnce(const std::string& sql) {
+  if (!lost_.empty() || PQsendQuery(connection_, sql.c_str()) == 0) return LostAnswer();
+  return CollectAnswer();
+}
+
+PostgresAnswer PostgresConnection::Prepare(const std::string& sql, std::string& name) {
+  if (auto it = prepared_.find(sql); it != prepared_.end()) {
+    name = it->second;
+    return {};
+  }
+  name = fmt::format("z{}", ++prepared_count_);
+  if (!lost_.empty() || PQsendPrepare(connection_, name.c_str(), sql.c_str(), 0, nullptr) == 0) {
+    return LostAnswer();
+  }
+  PostgresAnswer answer = CollectAnswer();
+  if (answer.ok()) prepared_.emplace(sql, name);
+  return answer;
+}
+
+namespace {
+
+// The arrays that libpq wants, for the time of one call.
+struct ParameterArrays {
+  explicit ParameterArrays(std::span<const PostgresParameter> parameters) {
+    for (const PostgresParameter& parameter : parameters) {
+      // An empty view may have no address, which libpq would take for NULL.
+      const char* bytes = parameter.bytes.data() == nullptr ? "" : parameter.bytes.data();
+      values.push_back(parameter.binary ? bytes : parameter.text.c_str());
+      lengths.push_back(static_cast<int>(parameter.bytes.size()));
+      formats.push_back(parameter.binary ? 1 : 0);
+    }
+  }
+  int count() const { return static_cast<int>(values.size()); }
+
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  std::vector<int> formats;
+};
+
+}  // namespace
+
+PostgresAnswer PostgresConnection::Execute(const std::string& sql,
+                                           std::span<const PostgresParameter> parameters,
+                                           PostgresFormat format) {
+  std::string name;
+  PostgresAnswer prepared = Prepare(sql, name);
+  if (!prepared.ok()) return prepared;
+  const ParameterArrays arrays(parameters);
+  if (PQsendQueryPrepared(connection_, name.c_str(), arrays.count(), arrays.values.data(),
+                          arrays.lengths.data(), arrays.formats.data(),
+                          static_cast<int>(format)) == 0) {
+    return LostAnswer();
+  }
+  return CollectAnswer();
+}
+
+void PostgresConnection::RollBack() {
+  if (!lost_.empty() || PQtransactionStatus(connection_) == PQTRANS_IDLE) return;
+  const PostgresAnswer answer = ExecuteOnce("ROLLBACK");
+  if (!answer.ok() && lost_.empty()) lost_ = answer.message();
+}
+
+void PostgresConnection::BeginPipeline() {
+  pipeline_.clear();
+  if (PQenterPipelineMode(connection_) == 0) lost_ = OneLine(PQerrorMessage(connection_));
+}
+
+bool PostgresConnection::AddToPipeline(const std::string& sql,
+                                       std::span<const PostgresParameter> parameters) {
+  if (!lost_.empty()) return false;
+  std::string name;
+  if (auto it = prepared_.find(sql); it != prepared_.end()) {
+    name = it->second;
+  } else {
+    for (const PipelineStep& step : pipeline_) {
+      if (step.prepares && step.sql == sql) name = step.name;
+    }
+  }
+  if (name.empty()) {
+    name = fmt::format("z{}", ++prepared_count_);
+    if (PQsendPrepare(connection_, name.c_str(), sql.c_str(), 0, nullptr) == 0) return false;
+    pipeline_.push_back({.prepares = true, .sql = sql, .name = name});
+  }
+  const ParameterArrays arrays(parameters);
+  if (PQsendQueryPrepared(connection_, name.c_str(), arrays.count(), arrays.values.data(),
+                          arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
+    lost_ = OneLine(PQerrorMessage(connection_));
+    return false;
+  }
+  pipeline_.push_back({});
+  // libpq would keep everything that the socket does not take in memory, once more.
+  std::size_t bytes = 0;
+  for (const PostgresParameter& parameter : parameters) bytes += parameter.bytes.size();
+  return bytes < kSendAtOnceBytes || SendAll();
+}
+
+bool PostgresConnection::AddPlainToPipeline(const char* sql) {
+  if (!lost_.empty()) return false;
+  if (PQsendQueryParams(connection_, sql, 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
+    lost_ = OneLine(PQerrorMessage(connection_));
+    return false;
+  }
+  pipeline_.push_back({});
+  return true;
+}
+
+PostgresConnection::PipelineAnswer PostgresConnection::FinishPipeline() {
+  PipelineAnswer first;
+  if (!lost_.empty() || PQpipelineSync(connection_) == 0) {
+    first.answer = LostAnswer();
+    return first;
+  }
+  std::size_t statement = 0;
+  for (const PipelineStep& step : pipeline_) {
+    PGresult* result = nullptr;
+    if (!NextResult(result) || result == nullptr) {
+      if (first.answer.ok()) first = {.answer = LostAnswer(), .statement = statement};
+      return first;
+    }
+    if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
+      PQclear(result);  // Behind a failure; it was not run.
+    } else {
+      PostgresAnswer answer = ToAnswer(result);
+      if (answer.ok() && step.prepares) prepared_.emplace(step.sql, step.name);
+      if (first.answer.ok()) first = {.answer = std::move(answer), .statement = statement};
+      if (!lost_.empty()) return first;
+    }
+    if (!step.prepares) ++statement;
+    PGresult* end = nullptr;
+    if (!NextResult(end)) {
+      if (first.answer.ok()) first.answer = LostAnswer();
+      return first;
+    }
+    PQclear(end);
+  }
+  PGresult* sync = nullptr;
+  // Whatever happens from here on, the last statement has answered.
+  if (NextResult(sync)) PQclear(sync);
+  if (PQexitPipelineMode(connection_) == 0 && lost_.empty()) {
+    lost_ = OneLine(PQerrorMessage(connection_));
+  }
+  return first;
+}
+
+}  // namespace zeze

@@ -1,0 +1,682 @@
+// The suite that every storage driver with a fence must pass: the contract of zeze/storage/fence.h,
+// and the holes that rules 31 to 33 and 36 to 48 close, as tests.
+//
+// In a driver's test, in one source file:
+//
+//   class MyHome final : public FencedHome { ... };
+//   INSTANTIATE_TEST_SUITE_P(My, FenceConformanceTest,
+//                            testing::Values(FencedDriver{"my", MakeMyHome}), FencedDriverName);
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "zeze/base/result.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/storage.h"
+#include "zeze/storage/testing/loopback_proxy.h"
+
+namespace zeze {
+
+// One database, and the ways into it.
+class FencedHome {
+ public:
+  virtual ~FencedHome() = default;
+
+  // As one more server process, with short time-outs. Through that port if it is not 0.
+  virtual Result<std::unique_ptr<Storage>> Open(int proxy_port) = 0;
+
+  // --- for databases behind a network; 0 otherwise, and the tests that need one are skipped ---
+
+  virtual int port() const { return 0; }
+
+  // A text that stands in every flush when nothing of it has been run yet. Behind all of a flush
+  // stands COMMIT.
+  virtual std::string flush_begin() const { return ""; }
+
+  // Whether a transaction that has passed the fence of this server is open.
+  virtual bool FlushIsOpen(std::int32_t /*server_id*/) { return false; }
+
+  // The database forgets the last flush of the server, as a restored backup would.
+  virtual void LoseLastFlush(std::int32_t /*server_id*/) {}
+
+  // Ends and comes back. False: this one cannot.
+  virtual bool Restart() { return false; }
+};
+
+struct FencedDriver {
+  std::string name;
+  std::function<std::unique_ptr<FencedHome>()> make_home;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const FencedDriver& driver) {
+  return out << driver.name;
+}
+
+inline std::string FencedDriverName(const testing::TestParamInfo<FencedDriver>& info) {
+  return info.param.name;
+}
+
+// A server process: its storage and its table.
+class FencedProcess {
+ public:
+  explicit FencedProcess(std::unique_ptr<Storage> storage)
+      : storage_(std::move(storage)), table_(storage_->OpenTable("t").value()) {}
+
+  Fence& fence() { return *storage_->fence(); }
+  Storage& storage() { return *storage_; }
+
+  std::int64_t Start(std::int32_t server_id) {
+    Result<FenceStart> started =
+        fence().Start({.server_id = server_id, .holder = "holder " + std::to_string(server_id)});
+    EXPECT_TRUE(started.ok()) << started.error().message();
+    return started.ok() ? started.value().epoch : 0;
+  }
+
+  Result<void> Flush(std::string_view key, std::string_view value) {
+    const StorageWrite write = {.table = table_, .key = key, .value = value};
+    return storage_->Flush({&write, 1}, true);
+  }
+
+  // "ok", or the name of the code.
+  std::string FlushOutcome(std::string_view key, std::string_view value) {
+    return Outcome(Flush(key, value));
+  }
+
+  static std::string Outcome(const Result<void>& result) {
+    return result.ok() ? "ok" : std::string(ToString(result.error().code()));
+  }
+
+  std::string Find(std::string_view key) {
+    std::string value = "absent";
+    Result<bool> found = table_->Find(key, value);
+    EXPECT_TRUE(found.ok()) << found.error().message();
+    return value;
+  }
+
+ private:
+  std::unique_ptr<Storage> storage_;
+  StorageTable* table_;
+};
+
+class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
+ protected:
+  FenceConformanceTest() : home_(GetParam().make_home()) {}
+
+  std::unique_ptr<FencedProcess> Open(int proxy_port = 0) {
+    Result<std::unique_ptr<Storage>> opened = home_->Open(proxy_port);
+    EXPECT_TRUE(opened.ok()) << opened.error().message();
+    return std::make_unique<FencedProcess>(std::move(opened).value());
+  }
+
+  // Behind a proxy of its own.
+  std::unique_ptr<FencedProcess> OpenBehindProxy() {
+    proxy_ = std::make_unique<LoopbackProxy>(home_->port());
+    return Open(proxy_->port());
+  }
+
+  void AwaitOpenFlush(std::int32_t server_id) {
+    while (!home_->FlushIsOpen(server_id)) std::this_thread::yield();
+  }
+
+  // Starts a flush that passes the fence and stops right before its COMMIT arrives.
+  std::future<std::string> FlushUpToCommit(FencedProcess& process, std::int32_t server_id,
+                                           std::string_view key, std::string_view value) {
+    proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kHold);
+    std::future<std::string> outcome = std::async(
+        std::launch::async, [&process, key = std::string(key), value = std::string(value)] {
+          return process.FlushOutcome(key, value);
+        });
+    proxy_->AwaitTriggered();
+    AwaitOpenFlush(server_id);
+    return outcome;
+  }
+
+  const std::unique_ptr<FencedHome> home_;
+  std::unique_ptr<LoopbackProxy> proxy_;
+};
+
+#define ZEZE_NEEDS_NETWORK() \
+  if (home_->port() == 0) GTEST_SKIP() << "no network between this storage and its rows"
+
+// ---- Epochs
+
+TEST_P(FenceConformanceTest, FlushesWithoutAFenceBeforeStart) {
+  EXPECT_EQ(Open()->FlushOutcome("k", "v"), "ok");
+  EXPECT_EQ(Open()->fence().Read(7).value().epoch, 0);
+}
+
+TEST_P(FenceConformanceTest, RaisesTheEpochWithEveryStart) {
+  auto process = Open();
+
+  EXPECT_EQ(process->Start(7), 1);
+  EXPECT_EQ(Open()->Start(7), 2);
+  EXPECT_EQ(Open()->Start(8), 1);
+
+  EXPECT_EQ(process->fence().Read(7).value().epoch, 2);
+  EXPECT_TRUE(process->fence().Read(7).value().live);
+  EXPECT_EQ(process->fence().Read(9).value().epoch, 0);
+  EXPECT_FALSE(process->fence().Read(9).value().live);
+}
+
+TEST_P(FenceConformanceTest, FencesTheOlderOfTwoProcessesWithOneServerId) {
+  auto older = Open();
+  older->Start(7);
+  ASSERT_EQ(older->FlushOutcome("k", "older"), "ok");
+  ASSERT_TRUE(older->fence().Renew().ok());
+  auto newer = Open();
+  newer->Start(7);
+
+  EXPECT_EQ(older->FlushOutcome("k", "zombie"), "fenced");
+  EXPECT_EQ(FencedProcess::Outcome(older->fence().Renew()), "fenced");
+  EXPECT_EQ(FencedProcess::Outcome(older->fence().Finish()), "fenced");
+
+  EXPECT_EQ(newer->Find("k"), "older");
+  EXPECT_EQ(newer->FlushOutcome("k", "newer"), "ok");
+  EXPECT_TRUE(newer->fence().Renew().ok());
+  EXPECT_EQ(older->FlushOutcome("k", "zombie"), "fenced");
+  EXPECT_EQ(newer->Find("k"), "newer");
+}
+
+TEST_P(FenceConformanceTest, GivesEachOfManyConcurrentStartsItsOwnEpoch) {
+  constexpr int kProcesses = 6;
+  std::vector<std::unique_ptr<FencedProcess>> processes;
+  for (int i = 0; i < kProcesses; ++i) processes.push_back(Open());
+  std::vector<std::int64_t> epochs(kProcesses);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kProcesses; ++i) {
+    threads.emplace_back([&, i] {
+      const auto index = static_cast<std::size_t>(i);
+      epochs[index] = processes[index]->Start(7);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  std::vector<std::int64_t> sorted = epochs;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(std::set<std::int64_t>(sorted.begin(), sorted.end()).size(), sorted.size());
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    EXPECT_EQ(processes[i]->FlushOutcome("k", "v"), epochs[i] == sorted.back() ? "ok" : "fenced");
+  }
+}
+
+TEST_P(FenceConformanceTest, ChecksTheFenceOfEmptyFlushesToo) {
+  auto process = Open();
+  process->Start(7);
+  EXPECT_TRUE(process->storage().Flush({}, true).ok());
+  Open()->Start(7);
+
+  EXPECT_EQ(FencedProcess::Outcome(process->storage().Flush({}, true)), "fenced");
+}
+
+// ---- Eviction
+
+TEST_P(FenceConformanceTest, EvictsAServer) {
+  auto server = Open();
+  const std::int64_t epoch = server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "before"), "ok");
+  auto global = Open();
+  const std::int64_t term = global->fence().RaiseTerm(0).value();
+
+  EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
+
+  EXPECT_EQ(global->fence().Read(7).value().epoch, epoch + 1);
+  EXPECT_FALSE(global->fence().Read(7).value().live);
+  EXPECT_EQ(server->FlushOutcome("k", "zombie"), "fenced");
+  EXPECT_EQ(FencedProcess::Outcome(server->fence().Renew()), "fenced");
+  EXPECT_EQ(global->Find("k"), "before");
+}
+
+TEST_P(FenceConformanceTest, EvictsRepeatedlyButNeverASuccessor) {
+  auto server = Open();
+  const std::int64_t epoch = server->Start(7);
+  auto global = Open();
+  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
+    EXPECT_EQ(global->fence().Read(7).value().epoch, epoch + 1);
+  }
+  auto successor = Open();
+  ASSERT_GT(successor->Start(7), epoch + 1);
+
+  EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
+
+  EXPECT_EQ(successor->FlushOutcome("k", "v"), "ok");
+  EXPECT_TRUE(global->fence().Read(7).value().live);
+}
+
+TEST_P(FenceConformanceTest, EvictsAServerThatTheDatabaseHasNotSeen) {
+  auto global = Open();
+  const std::int64_t term = global->fence().RaiseTerm(0).value();
+
+  EXPECT_EQ(global->fence().Evict(7, 4, 0, term).value(), EvictOutcome::kEvicted);
+
+  EXPECT_EQ(global->fence().Read(7).value().epoch, 5);
+  EXPECT_EQ(Open()->Start(7), 6);
+}
+
+// Hole 8.
+TEST_P(FenceConformanceTest, RefusesAnEvictionUnderAnOldTerm) {
+  auto server = Open();
+  const std::int64_t epoch = server->Start(7);
+  auto global = Open();
+  const std::int64_t old_term = global->fence().RaiseTerm(0).value();
+  ASSERT_GT(global->fence().RaiseTerm(0).value(), old_term);
+
+  EXPECT_EQ(global->fence().Evict(7, epoch, 0, old_term).value(), EvictOutcome::kTermPassed);
+  EXPECT_EQ(global->fence().Evict(7, epoch, 1, old_term).value(), EvictOutcome::kTermPassed);
+
+  EXPECT_EQ(server->FlushOutcome("k", "v"), "ok");
+  EXPECT_TRUE(server->fence().Renew().ok());
+}
+
+// ---- Terms, who is live, orderly ends
+
+// Hole 7.
+TEST_P(FenceConformanceTest, ShowsTheTermsAtStart) {
+  auto global = Open();
+  EXPECT_EQ(global->fence().RaiseTerm(0).value(), 1);
+  EXPECT_EQ(global->fence().RaiseTerm(0).value(), 2);
+  EXPECT_EQ(global->fence().RaiseTerm(3).value(), 1);
+  auto server = Open();
+
+  const FenceStart started = server->fence().Start({.server_id = 7, .holder = ""}).value();
+
+  EXPECT_EQ(started.terms, (std::map<std::int32_t, std::int64_t>{{0, 2}, {3, 1}}));
+}
+
+TEST_P(FenceConformanceTest, GivesEachOfManyGlobalsItsOwnTerm) {
+  constexpr int kGlobals = 5;
+  std::vector<std::unique_ptr<FencedProcess>> globals;
+  for (int i = 0; i < kGlobals; ++i) globals.push_back(Open());
+  std::vector<std::int64_t> terms(kGlobals);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < globals.size(); ++i) {
+    threads.emplace_back([&, i] {
+      Result<std::int64_t> term = globals[i]->fence().RaiseTerm(0);
+      ASSERT_TRUE(term.ok()) << term.error().message();
+      terms[i] = term.value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  EXPECT_EQ(std::set<std::int64_t>(terms.begin(), terms.end()).size(), terms.size());
+}
+
+// Hole 7: a server either sees the new term, or is in the list made after raising it. Also for the
+// very first term of a shard.
+TEST_P(FenceConformanceTest, ListsEveryServerThatHasSeenAnOlderTerm) {
+  constexpr int kRounds = 8;
+  auto global = Open();
+  for (int round = 0; round < kRounds; ++round) {
+    auto server = Open();
+    FenceStart started;
+    std::thread starting([&] {
+      Result<FenceStart> start = server->fence().Start({.server_id = round, .holder = ""});
+      ASSERT_TRUE(start.ok()) << start.error().message();
+      started = start.value();
+    });
+    const std::int32_t shard = round / 2;  // New in every second round.
+    Result<std::int64_t> term = global->fence().RaiseTerm(shard);
+    EXPECT_TRUE(term.ok()) << term.error().message();
+    const std::vector<LiveServer> live = global->fence().ListLive().value();
+    starting.join();
+    const bool listed = std::any_of(live.begin(), live.end(), [&](const LiveServer& other) {
+      return other.server_id == round;
+    });
+    const bool saw = started.terms.contains(shard) && started.terms.at(shard) == term.value();
+    EXPECT_TRUE(listed || saw) << "round " << round;
+  }
+}
+
+TEST_P(FenceConformanceTest, ListsServersUntilTheyFinishOrAreEvicted) {
+  auto finishes = Open();
+  auto stays = Open();
+  auto evicted = Open();
+  finishes->Start(9);
+  stays->Start(7);
+  evicted->Start(8);
+  auto global = Open();
+  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  EXPECT_EQ(global->fence().ListLive().value(),
+            (std::vector<LiveServer>{
+                {7, 1, "holder 7", false}, {8, 1, "holder 8", false}, {9, 1, "holder 9", false}}));
+
+  EXPECT_TRUE(finishes->fence().Finish().ok());
+  ASSERT_TRUE(global->fence().Evict(8, 1, 0, term).ok());
+
+  // Who was evicted may still read from memory, until its lease is over.
+  EXPECT_EQ(global->fence().ListLive().value(),
+            (std::vector<LiveServer>{{7, 1, "holder 7", false}, {8, 1, "", true}}));
+  EXPECT_EQ(global->fence().Read(9).value().epoch, 1);
+  EXPECT_FALSE(global->fence().Read(9).value().live);
+}
+
+TEST_P(FenceConformanceTest, TakesNoFlushAfterFinish) {
+  auto server = Open();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "last"), "ok");
+  ASSERT_TRUE(server->fence().Finish().ok());
+  ASSERT_TRUE(server->fence().Finish().ok());
+
+  EXPECT_EQ(server->FlushOutcome("k", "too late"), "fenced");
+  EXPECT_EQ(FencedProcess::Outcome(server->fence().Renew()), "fenced");
+  EXPECT_EQ(server->Find("k"), "last");
+}
+
+TEST_P(FenceConformanceTest, TellsTheSameHistoryToEverybody) {
+  auto process = Open();
+  const std::string history = process->fence().History().value();
+  process->Start(7);
+  ASSERT_EQ(process->FlushOutcome("k", "v"), "ok");
+
+  EXPECT_FALSE(history.empty());
+  EXPECT_EQ(Open()->fence().History().value(), history);
+}
+
+// ---- Zombies
+
+// The interleavings of the fencing table: the zombie has passed the fence, is paused before its
+// COMMIT, is evicted, and another server reads and writes what it had.
+TEST_P(FenceConformanceTest, EvictsAZombieThatIsPausedBeforeItsCommit) {
+  ZEZE_NEEDS_NETWORK();
+  auto zombie = OpenBehindProxy();
+  const std::int64_t epoch = zombie->Start(7);
+  ASSERT_EQ(zombie->FlushOutcome("k", "old"), "ok");
+  auto owner = Open();
+  owner->Start(8);
+  const std::int64_t term = owner->fence().RaiseTerm(0).value();
+  std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
+
+  Result<EvictOutcome> evicted = owner->fence().Evict(7, epoch, 0, term);
+  ASSERT_TRUE(evicted.ok()) << evicted.error().message();
+  const std::string read = owner->Find("k");
+  const std::string written = owner->FlushOutcome("k", "new");
+  proxy_->LetGo();
+
+  EXPECT_EQ(read, "old");
+  EXPECT_EQ(written, "ok");
+  EXPECT_EQ(outcome.get(), "fenced");
+  EXPECT_EQ(owner->Find("k"), "new");
+}
+
+// A new owner that only caches what it read must not be wrong either.
+TEST_P(FenceConformanceTest, AZombieDoesNotChangeWhatTheNewOwnerHasRead) {
+  ZEZE_NEEDS_NETWORK();
+  auto zombie = OpenBehindProxy();
+  const std::int64_t epoch = zombie->Start(7);
+  ASSERT_EQ(zombie->FlushOutcome("k", "old"), "ok");
+  auto owner = Open();
+  const std::int64_t term = owner->fence().RaiseTerm(0).value();
+  std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
+
+  ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term).ok());
+  const std::string read = owner->Find("k");
+  proxy_->LetGo();
+
+  EXPECT_EQ(outcome.get(), "fenced");
+  EXPECT_EQ(owner->Find("k"), read);
+}
+
+TEST_P(FenceConformanceTest, StartsAlthoughAnOlderProcessHangsInItsFlush) {
+  ZEZE_NEEDS_NETWORK();
+  auto zombie = OpenBehindProxy();
+  zombie->Start(7);
+  std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
+
+  auto successor = Open();
+  EXPECT_EQ(successor->Start(7), 2);
+  EXPECT_EQ(successor->FlushOutcome("k", "new"), "ok");
+  proxy_->LetGo();
+
+  EXPECT_EQ(outcome.get(), "fenced");
+  EXPECT_EQ(successor->Find("k"), "new");
+}
+
+TEST_P(FenceConformanceTest, RenewsWhileAFlushRuns) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  ASSERT_TRUE(server->fence().Renew().ok());
+  std::future<std::string> outcome = FlushUpToCommit(*server, 7, "k", "v");
+
+  EXPECT_TRUE(server->fence().Renew().ok());
+  EXPECT_TRUE(server->fence().Renew().ok());
+  proxy_->LetGo();
+
+  EXPECT_EQ(outcome.get(), "ok");
+}
+
+// ---- Commits with an unknown end
+
+TEST_P(FenceConformanceTest, FindsOutThatALostFlushWasWritten) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+
+  proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kCutAfterAnswer);
+  EXPECT_EQ(server->FlushOutcome("k", "2"), "ok");
+  proxy_->AwaitTriggered();
+
+  EXPECT_EQ(server->Find("k"), "2");
+  EXPECT_EQ(server->FlushOutcome("k", "3"), "ok");
+  EXPECT_EQ(server->Find("k"), "3");
+}
+
+TEST_P(FenceConformanceTest, RepeatsALostFlushThatWasNotWritten) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+
+  proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kCutBefore);
+  EXPECT_EQ(server->FlushOutcome("k", "2"), "ok");
+  proxy_->AwaitTriggered();
+
+  EXPECT_EQ(server->Find("k"), "2");
+  EXPECT_EQ(server->FlushOutcome("k", "3"), "ok");
+}
+
+TEST_P(FenceConformanceTest, RenewsAfterALostRenewal) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  for (LoopbackProxy::Action action :
+       {LoopbackProxy::Action::kCutAfterAnswer, LoopbackProxy::Action::kCutBefore}) {
+    proxy_->WhenClientSends("COMMIT", action);
+    EXPECT_TRUE(server->fence().Renew().ok());
+    proxy_->AwaitTriggered();
+    EXPECT_TRUE(server->fence().Renew().ok());
+  }
+}
+
+// The server cannot ask: it must not go on to another flush, and may repeat this one.
+TEST_P(FenceConformanceTest, TakesOnlyTheSameFlushAfterAnUnknownOutcome) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  auto watcher = Open();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "0"), "ok");
+  int number = 0;
+  for (LoopbackProxy::Action action :
+       {LoopbackProxy::Action::kCutAfterAnswer, LoopbackProxy::Action::kCutBefore}) {
+    const std::string value = std::to_string(++number);
+    proxy_->WhenClientSends("COMMIT", action);
+    proxy_->Refuse(true);
+    // The connections that are open go on; only new ones are refused.
+    EXPECT_EQ(server->FlushOutcome("k", value), "unknown outcome");
+    EXPECT_EQ(server->FlushOutcome("k", "another"), "invalid argument");
+    EXPECT_EQ(server->FlushOutcome("other", value), "invalid argument");
+    EXPECT_EQ(server->FlushOutcome("k", value), "unknown outcome");
+    proxy_->Refuse(false);
+    EXPECT_EQ(server->FlushOutcome("k", value), "ok");
+    EXPECT_EQ(watcher->Find("k"), value);
+    EXPECT_EQ(server->FlushOutcome("other", "next"), "ok");
+  }
+}
+
+TEST_P(FenceConformanceTest, SaysFencedIfEvictedWhileAFlushWasUnknown) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  const std::int64_t epoch = server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  auto global = Open();
+  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kCutBefore);
+  proxy_->Refuse(true);
+  ASSERT_EQ(server->FlushOutcome("k", "2"), "unknown outcome");
+
+  ASSERT_TRUE(global->fence().Evict(7, epoch, 0, term).ok());
+  proxy_->Refuse(false);
+
+  EXPECT_EQ(server->FlushOutcome("k", "2"), "fenced");
+  EXPECT_EQ(global->Find("k"), "1");
+}
+
+// Hole 1: flush 2 is stuck on its way, the client repeats it and goes on to flush 3; then the stuck
+// copy arrives.
+TEST_P(FenceConformanceTest, ADelayedFlushThatArrivesLateChangesNothing) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  proxy_->WhenClientSends(home_->flush_begin(), LoopbackProxy::Action::kHold);
+  std::future<std::string> second =
+      std::async(std::launch::async, [&] { return server->FlushOutcome("k", "2"); });
+  proxy_->AwaitTriggered();
+
+  proxy_->DropHeldClient();
+  EXPECT_EQ(second.get(), "ok");
+  EXPECT_EQ(server->FlushOutcome("k", "3"), "ok");
+  EXPECT_TRUE(proxy_->DeliverLate());
+
+  EXPECT_EQ(server->Find("k"), "3");
+  EXPECT_EQ(server->FlushOutcome("k", "4"), "ok");
+  EXPECT_EQ(server->Find("k"), "4");
+}
+
+// The database still holds the locks of a flush whose client is gone.
+TEST_P(FenceConformanceTest, EndsItsOwnLostSession) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  std::future<std::string> outcome = FlushUpToCommit(*server, 7, "k", "v");
+
+  proxy_->DropHeldClient();
+
+  EXPECT_EQ(outcome.get(), "ok");
+  EXPECT_EQ(server->Find("k"), "v");
+}
+
+TEST_P(FenceConformanceTest, SaysUnknownOutcomeWithoutAFence) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  for (LoopbackProxy::Action action :
+       {LoopbackProxy::Action::kCutAfterAnswer, LoopbackProxy::Action::kCutBefore}) {
+    ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+    proxy_->WhenClientSends("COMMIT", action);
+
+    EXPECT_EQ(server->FlushOutcome("k", "2"), "unknown outcome");
+    EXPECT_EQ(server->FlushOutcome("k", "3"), "invalid argument");
+
+    EXPECT_EQ(server->FlushOutcome("k", "2"), "ok");
+    EXPECT_EQ(server->Find("k"), "2");
+  }
+}
+
+// Rule 48.
+TEST_P(FenceConformanceTest, EndsWhenTheDatabaseHasLostAFlush) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = Open();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  ASSERT_EQ(server->FlushOutcome("k", "2"), "ok");
+
+  home_->LoseLastFlush(7);
+
+  Result<void> flushed = server->Flush("k", "3");
+  ASSERT_FALSE(flushed.ok());
+  EXPECT_EQ(flushed.error().code(), ErrorCode::kFenced);
+  EXPECT_NE(flushed.error().message().find("lost"), std::string::npos);
+}
+
+// ---- Time-outs and restarts
+
+TEST_P(FenceConformanceTest, GivesUpAFlushThatWaitsTooLong) {
+  ZEZE_NEEDS_NETWORK();
+  auto holder = OpenBehindProxy();
+  holder->Start(7);
+  auto waiter = Open();
+  waiter->Start(8);
+  ASSERT_EQ(waiter->FlushOutcome("k", "0"), "ok");
+  std::future<std::string> outcome = FlushUpToCommit(*holder, 7, "k", "1");
+
+  const std::string waited = waiter->FlushOutcome("k", "2");
+  const std::string other = waiter->FlushOutcome("other", "3");
+  proxy_->LetGo();
+
+  EXPECT_EQ(waited, "unavailable");
+  EXPECT_EQ(other, "ok");
+  EXPECT_EQ(outcome.get(), "ok");
+  EXPECT_EQ(waiter->Find("k"), "1");
+  EXPECT_EQ(waiter->FlushOutcome("k", "2"), "ok");
+}
+
+TEST_P(FenceConformanceTest, GoesOnAfterARestartOfTheDatabase) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = Open();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  ASSERT_TRUE(server->fence().Renew().ok());
+  ASSERT_EQ(server->Find("k"), "1");
+
+  if (!home_->Restart()) GTEST_SKIP() << "this database cannot be restarted by the test";
+
+  EXPECT_EQ(server->Find("k"), "1");
+  EXPECT_EQ(server->FlushOutcome("k", "2"), "ok");
+  EXPECT_TRUE(server->fence().Renew().ok());
+  EXPECT_EQ(server->Find("k"), "2");
+  EXPECT_EQ(server->fence().ListLive().value().size(), 1U);
+}
+
+TEST_P(FenceConformanceTest, SaysUnavailableWhileTheDatabaseIsGone) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy();
+  server->Start(7);
+  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  proxy_->Refuse(true);
+  proxy_->CutAll();
+
+  std::string value;
+  EXPECT_EQ(server->storage().OpenTable("t").value()->Find("k", value).error().code(),
+            ErrorCode::kUnavailable);
+  EXPECT_EQ(server->fence().ListLive().error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(server->fence().RaiseTerm(0).error().code(), ErrorCode::kUnavailable);
+
+  proxy_->Refuse(false);
+  EXPECT_EQ(server->Find("k"), "1");
+  EXPECT_EQ(server->FlushOutcome("k", "2"), "ok");
+}
+
+#undef ZEZE_NEEDS_NETWORK
+
+}  // namespace zeze
