@@ -61,9 +61,9 @@ Result<void> Responder::AnswerEmpty(std::int64_t result_code) {
   if (answered()) {
     return Error(ErrorCode::kInvalidArgument, "this request has been answered before");
   }
-  const ConnectionPtr connection = std::exchange(connection_, nullptr);
-  return connection->SendAnswer(*protocol_, session_id_, result_code,
-                                [](ByteWriter& out) { out.WriteEnd(); });
+  const ProtocolDescriptor* protocol = std::exchange(protocol_, nullptr);
+  return connection_->SendAnswer(*protocol, session_id_, result_code,
+                                 [](ByteWriter& out) { out.WriteEnd(); });
 }
 
 }  // namespace zeze

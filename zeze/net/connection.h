@@ -174,9 +174,9 @@ Result<void> Responder::Answer(std::int64_t result_code, const T& result) {
   if (answered()) {
     return Error(ErrorCode::kInvalidArgument, "this request has been answered before");
   }
-  const ConnectionPtr connection = std::exchange(connection_, nullptr);
-  return connection->SendAnswer(*protocol_, session_id_, result_code,
-                                [&result](ByteWriter& out) { result.Encode(out); });
+  const ProtocolDescriptor* protocol = std::exchange(protocol_, nullptr);
+  return connection_->SendAnswer(*protocol, session_id_, result_code,
+                                 [&result](ByteWriter& out) { result.Encode(out); });
 }
 
 }  // namespace zeze

@@ -1,7 +1,9 @@
 #include "zeze/net/frame.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -19,6 +21,14 @@ constexpr std::uint32_t kHasResultCode = 0x20;
 
 bool IsRpc(FrameFamily family) {
   return family != FrameFamily::kOneWay;
+}
+
+// Little-endian, whatever the machine.
+std::int32_t LoadInt4(const char* bytes) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes, sizeof value);
+  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
+  return static_cast<std::int32_t>(value);
 }
 
 bool IsRaft(FrameFamily family) {
@@ -63,12 +73,11 @@ void EncodeFrame(const Frame& frame, ByteWriter& out) {
 
 Result<std::optional<RawFrame>> TakeFrame(std::string_view& stream, std::size_t body_bytes_max) {
   if (stream.size() < kFrameHeaderBytes) return std::optional<RawFrame>();
-  ByteReader header(stream.substr(0, kFrameHeaderBytes));
   RawFrame frame;
-  frame.module_id = header.ReadInt4();
-  frame.protocol_id = header.ReadInt4();
-  const auto body_bytes = static_cast<std::uint32_t>(header.ReadInt4());
-  if (body_bytes > body_bytes_max) {
+  frame.module_id = LoadInt4(stream.data());
+  frame.protocol_id = LoadInt4(stream.data() + 4);
+  const auto body_bytes = static_cast<std::uint32_t>(LoadInt4(stream.data() + 8));
+  if (body_bytes > body_bytes_max) [[unlikely]] {
     return Error(
         ErrorCode::kCorrupt,
         fmt::format("a frame of module {} protocol {} claims a body of {} bytes; at most {} "

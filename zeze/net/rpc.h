@@ -59,7 +59,7 @@ struct RpcReply {
 class Responder {
  public:
   Responder(ConnectionPtr connection, const ProtocolDescriptor& protocol, std::int64_t session_id);
-  Responder(Responder&&) noexcept = default;
+  Responder(Responder&& other) noexcept = default;
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
 
@@ -69,16 +69,15 @@ class Responder {
   Result<void> Answer(std::int64_t result_code, const T& result);  // In connection.h.
   Result<void> AnswerEmpty(std::int64_t result_code);
 
-  bool answered() const { return connection_ == nullptr; }
+  bool answered() const { return protocol_ == nullptr || connection_ == nullptr; }
 
-  // Null once answered.
   const ConnectionPtr& connection() const { return connection_; }
 
  private:
   void Abandon();
 
-  ConnectionPtr connection_;
-  const ProtocolDescriptor* protocol_ = nullptr;
+  ConnectionPtr connection_;                      // Null once moved from.
+  const ProtocolDescriptor* protocol_ = nullptr;  // Null once answered.
   std::int64_t session_id_ = 0;
 };
 
@@ -87,15 +86,14 @@ template <RpcProtocol P>
 class Request {
  public:
   Request(Responder responder, std::int64_t request_code, typename P::Argument argument)
-      : connection_(responder.connection()),
-        responder_(std::move(responder)),
+      : responder_(std::move(responder)),
         request_code_(request_code),
         argument_(std::move(argument)) {}
 
   typename P::Argument& argument() { return argument_; }
   const typename P::Argument& argument() const { return argument_; }
 
-  const ConnectionPtr& connection() const { return connection_; }
+  const ConnectionPtr& connection() const { return responder_.connection(); }
 
   // Requests may carry a code, too.
   std::int64_t request_code() const { return request_code_; }
@@ -114,7 +112,6 @@ class Request {
   bool answered() const { return responder_.answered(); }
 
  private:
-  ConnectionPtr connection_;
   Responder responder_;
   std::int64_t request_code_;
   typename P::Argument argument_;

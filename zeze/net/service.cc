@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
@@ -36,20 +38,37 @@ Service::Impl::Impl(Service& service_in, IoThreads& io_in, ServiceOptions option
   ZEZE_CHECK(options.handshake_timeout.count() > 0);
 }
 
-bool Service::Impl::AdmitAccepted() {
+bool Service::Impl::Admit() {
+  std::string why;
+  {
+    MutexLock lock(mutex);
+    if (stopping) return false;
+    if (accepted_count >= options.connections_max) {
+      why = fmt::format("there are {} already (maxConnections)", accepted_count);
+    } else if (handshaking_count >= options.handshakes_max) {
+      why = fmt::format("{} have not ended their handshakes", handshaking_count);
+    } else {
+      ++accepted_count;
+      ++handshaking_count;
+      ++accepted;
+      return true;
+    }
+  }
+  ++refused;
+  LogPeerError(options.name, "a connection is refused: " + why);
+  return false;
+}
+
+void Service::Impl::GiveUp() {
   MutexLock lock(mutex);
-  return !stopping && accepted_count < options.connections_max &&
-         handshaking_count < options.handshakes_max;
+  --accepted_count;
+  --handshaking_count;
 }
 
 bool Service::Impl::Add(const std::shared_ptr<internal::ConnectionImpl>& connection) {
   MutexLock lock(mutex);
   if (stopping) return false;
   connections[connection->id()] = Entry{.connection = connection};
-  if (connection->accepted()) {
-    ++accepted_count;
-    ++handshaking_count;
-  }
   return true;
 }
 

@@ -1,7 +1,7 @@
 // ServiceOptions: how the connections of a service behave, and what they may cost.
 //
 //   ServiceOptions options{.name = "Game", .handshake = HandshakeOptions{}, .executor = &pool};
-//   Result<ServiceSettings> settings = SettingsFromConfig(config.Service("Game"));
+//   Service service(io, options);
 
 #pragma once
 

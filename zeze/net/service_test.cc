@@ -17,6 +17,7 @@
 #include "zeze/base/wait_group.h"
 #include "zeze/net/testing/echo_protocol.h"
 #include "zeze/net/testing/raw_client.h"
+#include "zeze/net/testing/service_fixture.h"
 
 namespace zeze {
 namespace {
@@ -25,65 +26,18 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::CapturedLog;
 using ::testing::Contains;
+using testing::Counter;
 using testing::Echo;
 using ::testing::ElementsAre;
+using testing::HandleEcho;
 using ::testing::HasSubstr;
+using testing::kPatience;
 using testing::ManualClock;
+using testing::MustConnect;
+using testing::MustEcho;
+using testing::MustListen;
 using testing::Note;
 using testing::RawClient;
-
-// Far beyond what anything here takes: tests that wait for it have failed.
-constexpr seconds kPatience{20};
-
-// Blocks until something has happened as often as expected.
-class Counter {
- public:
-  void Add() {
-    MutexLock lock(mutex_);
-    ++count_;
-    changed_.NotifyAll();
-  }
-  bool WaitFor(int count) {
-    const auto deadline = SystemClock().Now() + kPatience;
-    MutexLock lock(mutex_);
-    while (count_ < count) {
-      if (!SystemClock().WaitUntil(changed_, mutex_, deadline)) return false;
-    }
-    return true;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  int count_ ZEZE_GUARDED_BY(mutex_) = 0;
-};
-
-void HandleEcho(Service& service) {
-  service.Handle<Echo>([](Request<Echo> request) { (void)request.Answer(request.argument()); });
-}
-
-NetAddress MustListen(Service& service, AcceptorOptions options = {}) {
-  if (options.ip.empty()) options.ip = "127.0.0.1";
-  Result<std::shared_ptr<Acceptor>> acceptor = service.Listen(options);
-  EXPECT_TRUE(acceptor.ok()) << acceptor.error().message();
-  return acceptor.value()->address();
-}
-
-ConnectionPtr MustConnect(Service& service, const NetAddress& address,
-                          ConnectorOptions options = {}) {
-  options.host = address.IpText();
-  options.port = address.port();
-  Result<ConnectionPtr> connection = service.Connect(options)->WaitReady(kPatience);
-  EXPECT_TRUE(connection.ok()) << connection.error().message();
-  return connection.ok() ? connection.value() : nullptr;
-}
-
-std::string MustEcho(Connection& connection, const std::string& text) {
-  Result<RpcReply<Echo>> reply = connection.CallAndWait<Echo>({text});
-  if (!reply.ok()) return reply.error().message();
-  return reply.value().ok() ? reply.value().result.text
-                            : "code " + std::to_string(reply.value().result_code);
-}
 
 TEST(Service, AnswersCalls) {
   IoThreads io({});
@@ -421,6 +375,26 @@ TEST(Service, AnswersFramesThatComeByteByByte) {
   EXPECT_EQ(answer->payload, "\x09piecemeal");
 }
 
+TEST(Service, SaysItsLastWordsToWhoStillTalks) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  server.Handle<Echo>([](Request<Echo> request) {
+    const ConnectionPtr connection = request.connection();
+    (void)request.Answer({std::string(1 << 20, 'x')});
+    connection->CloseWhenSent("enough");
+    EXPECT_EQ(connection->Send<Note>({"more"}).error().code(), ErrorCode::kUnavailable);
+  });
+  RawClient client(MustListen(server));
+  const std::string request = client.RequestFrame<Echo>(1, {"x"});
+  ASSERT_TRUE(client.Send(request));
+  for (int i = 0; i < 100; ++i) client.Send(request);  // Nobody reads them any more.
+
+  std::optional<Frame> answer = client.ReadFrame();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_GT(answer->payload.size(), 1U << 20);
+  EXPECT_FALSE(client.ReadFrame().has_value());
+}
+
 TEST(Service, SaysWhoHasThePort) {
   IoThreads io({});
   Service one(io, {.name = "one"});
@@ -454,7 +428,7 @@ TEST(Service, RefusesConnectionsBeyondItsLimit) {
   RawClient third(address);
   EXPECT_FALSE(third.ReadFrame().has_value());
   EXPECT_EQ(server.GetStatistics().refused, 1U);
-  EXPECT_THAT(log.lines(), Contains(HasSubstr("connections are refused")));
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("a connection is refused: there are 2 already")));
 }
 
 TEST(Service, ReconnectsAfterTheAcceptorCameBack) {

@@ -214,7 +214,8 @@ void AcceptorImpl::Wait() {
 }
 
 void AcceptorImpl::AcceptSome() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  // A handler of a new connection may close the acceptor.
+  for (int i = 0; i < kAcceptsPerTurn && acceptor_ != nullptr; ++i) {
     const int descriptor =
         ::accept4(acceptor_->native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0) {
@@ -225,7 +226,7 @@ void AcceptorImpl::AcceptSome() {
     }
     Admit(descriptor);
   }
-  Wait();
+  if (acceptor_ != nullptr) Wait();
 }
 
 void AcceptorImpl::OnAcceptError(int error) {
@@ -238,17 +239,10 @@ void AcceptorImpl::OnAcceptError(int error) {
 }
 
 void AcceptorImpl::Admit(int descriptor) {
-  if (!service_->AdmitAccepted()) {
-    ++service_->refused;
-    ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
-                           "{}: connections are refused: there are {} already, or {} that have not "
-                           "said who they are",
-                           service_->options.name, service_->options.connections_max,
-                           service_->options.handshakes_max);
+  if (!service_->Admit()) {
     ::close(descriptor);
     return;
   }
-  ++service_->accepted;
   IoLoop& loop = service_->io.NextLoop();
   const auto start = [self = shared_from_this(), &loop, descriptor] {
     TcpSocket socket(loop.context());
@@ -256,7 +250,7 @@ void AcceptorImpl::Admit(int descriptor) {
     socket.assign(boost::asio::ip::tcp::v6(), descriptor, error);
     if (error) {
       ::close(descriptor);
-      return;
+      return self->service_->GiveUp();
     }
     auto connection = std::make_shared<ConnectionImpl>(ConnectionImpl::Setup{
         .service = self->service_,
@@ -265,7 +259,8 @@ void AcceptorImpl::Admit(int descriptor) {
         .tls = self->options_.tls,
         .proxy_protocol = self->options_.proxy_protocol,
     });
-    if (self->service_->Add(connection)) connection->Start();
+    if (!self->service_->Add(connection)) return self->service_->GiveUp();
+    connection->Start();
   };
   if (loop.IsCurrent()) return start();
   loop.Post(Task("start connection", start));

@@ -204,6 +204,7 @@ void ConnectionImpl::FinishClose() {
     reason = close_reason_;
   }
   finished_ = true;
+  if (!was_ready_) ++service_->handshakes_failed;
   handshake_deadline_ = stall_deadline_ = std::chrono::nanoseconds(0);
   keep_alive_.reset();
   loop_.SetDeadline(*this, std::chrono::nanoseconds(0));
@@ -216,7 +217,6 @@ void ConnectionImpl::FinishClose() {
   }
   if (connector_impl_ != nullptr) connector_impl_->OnClosed(reason);
   if (!was_ready_) {
-    ++service_->handshakes_failed;
     service_->Remove(*this);
     return;
   }
@@ -232,6 +232,18 @@ void ConnectionImpl::FinishClose() {
           nullptr);
 }
 
+// Everything was sent: says so to the peer and waits for its own end, passing over what it still
+// sends. Closing with unread input would reset the connection, and the peer could lose our last
+// words.
+void ConnectionImpl::HangUp() {
+  if (finished_ || closing_ || hung_up_) return;
+  hung_up_ = true;
+  ::shutdown(descriptor_, SHUT_WR);
+  handshake_deadline_ = loop_.Now() + options().handshake_timeout;
+  UpdateDeadline();
+  StartReading();
+}
+
 void ConnectionImpl::FailPeer(const Error& error) {
   ++service_->protocol_errors;
   service_->LogPeerError(Describe(), error.message());
@@ -241,7 +253,7 @@ void ConnectionImpl::FailPeer(const Error& error) {
 void ConnectionImpl::OnDeadline(std::chrono::nanoseconds now) {
   if (finished_) return;
   if (handshake_deadline_.count() != 0 && now >= handshake_deadline_) {
-    return Close("the handshake took too long");
+    return Close(hung_up_ ? "the peer does not close" : "the handshake took too long");
   }
   if (stall_deadline_.count() != 0 && now >= stall_deadline_) {
     service_->LogPeerError(Describe(), "the peer does not read: nothing could be written for long");

@@ -80,6 +80,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   Result<void> EnterPhase(Phase phase);
   void BecomeReady();
   void FinishClose();
+  void HangUp();
   void FailPeer(const Error& error);
   void OnDeadline(std::chrono::nanoseconds now) override;
   void CheckKeepAlive(std::chrono::nanoseconds now);
@@ -149,6 +150,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   Phase phase_ = Phase::kProxy;
   bool proxy_protocol_ = false;
   bool was_ready_ = false;
+  bool hung_up_ = false;
   bool finished_ = false;
   bool read_waiting_ = false;
   bool write_waiting_ = false;

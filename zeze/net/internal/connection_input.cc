@@ -66,6 +66,7 @@ void ConnectionImpl::OnReadable() {
     if (errno == EAGAIN || errno == EINTR) return StartReading();
     return Close("reading failed: " + std::generic_category().message(errno));
   }
+  if (hung_up_) return StartReading();
   if (options().keep_alive.check_period.count() > 0) last_received_ = loop_.Now();
   BeginTurn();
   EndTurn(Consume(std::span<char>(buffer).first(static_cast<std::size_t>(count))));
@@ -83,7 +84,7 @@ void ConnectionImpl::EndTurn(Result<void> consumed) {
     kept_bytes_ = nullptr;
     Flush();
     if (!consumed.ok()) return FailPeer(consumed.error());
-    if (finished_ || closing_) return;
+    if (finished_ || closing_ || hung_up_) return;
     if (output_.AboveHighWater()) {
       paused_for_output_ = true;  // OnWritable resumes.
       return;
@@ -99,7 +100,7 @@ void ConnectionImpl::EndTurn(Result<void> consumed) {
 }
 
 void ConnectionImpl::Resume() {
-  if (finished_ || closing_ || paused_for_output_ || paused_for_dispatch_) return;
+  if (finished_ || closing_ || hung_up_ || paused_for_output_ || paused_for_dispatch_) return;
   BeginTurn();
   EndTurn(ConsumeBacklog());
 }

@@ -202,25 +202,19 @@ void ConnectionImpl::Flush() {
 // True if there may be more to write now.
 bool ConnectionImpl::FlushOnce() {
   std::unique_ptr<ByteWriter> batch;
-  std::string reason;
-  bool nothing = false;
   {
     MutexLock lock(mutex_);
     flush_requested_ = false;
     if (flushing_ || write_blocked_ || (closing_ && !loop_.IsCurrent())) return false;
     if (output_.HasPending()) batch = output_.Take();
-    nothing = batch == nullptr && wire_.empty();
-    if (nothing && !close_when_sent_) return false;
-    if (nothing) reason = close_reason_;
-    flushing_ = !nothing;
-  }
-  if (nothing) {
-    Close(reason);
-    return false;
+    if (batch == nullptr && wire_.empty()) {
+      if (close_when_sent_) loop_.Post(Task("hang up", [self = Self()] { self->HangUp(); }));
+      return false;
+    }
+    flushing_ = true;
   }
   const Result<void> written = socket_.has_value() ? WriteOut(batch.get()) : Result<void>();
   bool blocked = false;
-  bool sent_all = false;
   bool finish = false;
   {
     MutexLock lock(mutex_);
@@ -228,11 +222,8 @@ bool ConnectionImpl::FlushOnce() {
     output_.GiveBack(std::move(batch), wire_.size() - wire_begin_);
     blocked = write_blocked_ = written.ok() && !wire_.empty();
     finish = std::exchange(close_when_flushed_, false);
-    sent_all = close_when_sent_ && written.ok() && !blocked && !output_.HasPending();
-    if (sent_all) reason = close_reason_;
   }
   if (!written.ok()) Close(written.error().message());
-  if (sent_all) Close(reason);
   if (finish) {
     loop_.Post(Task("close connection", [self = Self()] { self->FinishClose(); }));
     return false;

@@ -50,8 +50,10 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
     return found == handlers.end() ? nullptr : found->second.get();
   }
 
-  // Whether one more connection may be accepted.
-  bool AdmitAccepted();
+  // Takes a place for one more accepted connection. False, with a log line, if there is none.
+  // GiveUp returns a place that did not become a connection.
+  bool Admit();
+  void GiveUp();
 
   // From creation until OnClose has run. Add is false when the service stops.
   bool Add(const std::shared_ptr<internal::ConnectionImpl>& connection);

@@ -60,6 +60,14 @@ class RawClient {
     return ntohs(at.sin_port);
   }
 
+  // After Listen: takes the next connection in place of the listening socket.
+  void Accept() {
+    const int accepted = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+    ZEZE_CHECK(accepted >= 0);
+    ::close(socket_);
+    socket_ = accepted;
+  }
+
   // False if the peer has closed.
   bool Send(std::string_view bytes) {
     while (!bytes.empty()) {

@@ -1,0 +1,171 @@
+#include "zeze/net/service_settings.h"
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "zeze/base/result.h"
+#include "zeze/config/config.h"
+#include "zeze/config/section.h"
+#include "zeze/config/setting.h"
+#include "zeze/net/acceptor.h"
+#include "zeze/net/connector.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/rsa.h"
+#include "zeze/net/service_options.h"
+#include "zeze/net/tls.h"
+
+namespace zeze {
+namespace {
+
+Error Wrong(const ConfigSection& section, std::string_view setting, std::string_view what) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{}: {}: {}", section.Find(setting).source, setting, what)};
+}
+
+Result<std::shared_ptr<const RsaPrivateKey>> LoadKey(const ConfigSection& section) {
+  const std::string& path = section.Text("RsaPriKeyFile");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Wrong(section, "RsaPriKeyFile", fmt::format("'{}' cannot be read", path));
+  const std::string der((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  Result<RsaPrivateKey> key = RsaPrivateKey::FromPkcs8(der);
+  if (!key.ok()) return Wrong(section, "RsaPriKeyFile", key.error().message());
+  return std::make_shared<const RsaPrivateKey>(std::move(key).value());
+}
+
+Result<HandshakeOptions> ReadHandshake(const ConfigSection& section) {
+  HandshakeOptions options;
+  options.encrypt = static_cast<EncryptType>(section.Integer("EncryptType"));
+  options.compress_to_client = static_cast<CompressType>(section.Integer("CompressS2c"));
+  options.compress_to_server = static_cast<CompressType>(section.Integer("CompressC2s"));
+  options.server_key_hex = section.Text("RsaPubKey");
+  if (!options.server_key_hex.empty()) {
+    Result<RsaPublicKey> key = RsaPublicKey::FromModulusHex(options.server_key_hex);
+    if (!key.ok()) return Wrong(section, "RsaPubKey", key.error().message());
+  }
+  if (!section.Text("RsaPriKeyFile").empty()) {
+    Result<std::shared_ptr<const RsaPrivateKey>> key = LoadKey(section);
+    if (!key.ok()) return key.error();
+    options.server_private_key = std::move(key).value();
+  }
+  if (const std::string& ip = section.Text("SecureIp"); !ip.empty()) {
+    Result<NetAddress> address = NetAddress::FromText(ip, 0);
+    if (!address.ok()) return Wrong(section, "SecureIp", address.error().message());
+    options.secure_ip = address.value();
+  }
+  return options;
+}
+
+void ReadSocketAndLimits(const ConfigSection& section, ServiceOptions& options) {
+  if (section.IsSet("NoDelay")) options.socket.no_delay = section.Bool("NoDelay");
+  if (section.IsSet("SendBuffer")) {
+    options.socket.send_buffer_bytes = static_cast<int>(section.Size("SendBuffer"));
+  }
+  if (section.IsSet("ReceiveBuffer")) {
+    options.socket.receive_buffer_bytes = static_cast<int>(section.Size("ReceiveBuffer"));
+  }
+  options.frame_bytes_max = static_cast<std::size_t>(section.Size("InputBufferMaxProtocolSize"));
+  options.output_bytes_max = static_cast<std::size_t>(section.Size("OutputBufferMaxSize"));
+  options.close_when_no_handler = section.Bool("CloseWhenMissHandle");
+  options.keep_alive = {.check_period = section.Duration("KeepCheckPeriod"),
+                        .receive_timeout = section.Duration("KeepRecvTimeout"),
+                        .send_timeout = section.Duration("KeepSendTimeout")};
+}
+
+Result<AcceptorOptions> ReadAcceptor(const ConfigSection& service, const ConfigSection& section) {
+  AcceptorOptions options;
+  options.ip = section.Text("Ip");
+  options.port = static_cast<std::uint16_t>(section.Integer("Port"));
+  options.backlog = static_cast<int>(service.Integer("Backlog"));
+  options.proxy_protocol = service.IsSet("HaProxyKey");
+  if (section.Text("TlsCertificateFile").empty()) return options;
+  const std::string& authorities = section.Text("TlsClientAuthoritiesFile");
+  Result<TlsContextPtr> tls =
+      TlsContext::ForServer({.certificate_file = section.Text("TlsCertificateFile"),
+                             .private_key_file = section.Text("TlsKeyFile"),
+                             .authorities_file = authorities,
+                             .require_client_certificate = !authorities.empty()});
+  if (!tls.ok()) return Wrong(section, "TlsCertificateFile", tls.error().message());
+  options.tls = std::move(tls).value();
+  return options;
+}
+
+// "host", or "host:port" with the port in place of the other attribute.
+Result<void> ReadHost(const ConfigSection& section, ConnectorOptions& options) {
+  const std::string& text = section.Text("HostNameOrAddress");
+  options.host = text;
+  options.port = static_cast<std::uint16_t>(section.Integer("Port"));
+  const std::size_t colon = text.rfind(':');
+  // More than one colon: an IPv6 address.
+  if (colon != std::string::npos && text.find(':') == colon) {
+    const char* end = text.data() + text.size();
+    const auto [parsed, error] = std::from_chars(text.data() + colon + 1, end, options.port);
+    if (error != std::errc() || parsed != end) {
+      return Wrong(section, "HostNameOrAddress", fmt::format("'{}' has no valid port", text));
+    }
+    options.host = text.substr(0, colon);
+  }
+  if (!options.host.empty() && options.port != 0) return {};
+  return Wrong(section, "HostNameOrAddress",
+               section.Text("Url").empty() ? "a connector needs a host and a port"
+                                           : "connectors by Url are not in this version");
+}
+
+Result<ConnectorOptions> ReadConnector(const ConfigSection& section) {
+  ConnectorOptions options;
+  if (Result<void> read = ReadHost(section, options); !read.ok()) return read.error();
+  options.reconnect = section.Bool("IsAutoReconnect");
+  options.delay_max = section.Duration("MaxReconnectDelay");
+  options.tls_name = section.Text("TlsName");
+  const std::string& authorities = section.Text("TlsAuthoritiesFile");
+  if (authorities.empty()) return options;
+  Result<TlsContextPtr> tls =
+      TlsContext::ForClient({.certificate_file = section.Text("TlsCertificateFile"),
+                             .private_key_file = section.Text("TlsKeyFile"),
+                             .authorities_file = authorities == "system" ? "" : authorities});
+  if (!tls.ok()) return Wrong(section, "TlsAuthoritiesFile", tls.error().message());
+  options.tls = std::move(tls).value();
+  return options;
+}
+
+}  // namespace
+
+Result<ServiceSettings> SettingsFromConfig(const Config& config, std::string_view service_name,
+                                           ServiceKind kind) {
+  const ServiceConfig& service = config.Service(service_name);
+  const ConfigSection& section = service.section;
+  ServiceSettings settings;
+  settings.options.name = service_name;
+  ReadSocketAndLimits(section, settings.options);
+  if (kind == ServiceKind::kHandshake) {
+    Result<HandshakeOptions> handshake = ReadHandshake(section);
+    if (!handshake.ok()) return handshake.error();
+    settings.options.handshake = std::move(handshake).value();
+  }
+  if (service.name != service_name) return settings;  // The one without a name.
+  settings.options.connections_max = static_cast<std::size_t>(section.Integer("maxConnections"));
+  for (const ConfigSection& child : section.children) {
+    if (child.kind() == ElementKind::kAcceptor) {
+      Result<AcceptorOptions> acceptor = ReadAcceptor(section, child);
+      if (!acceptor.ok()) return acceptor.error();
+      settings.acceptors.push_back(std::move(acceptor).value());
+    } else if (child.kind() == ElementKind::kConnector) {
+      Result<ConnectorOptions> connector = ReadConnector(child);
+      if (!connector.ok()) return connector.error();
+      settings.connectors.push_back(std::move(connector).value());
+    }
+  }
+  return settings;
+}
+
+}  // namespace zeze
