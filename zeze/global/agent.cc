@@ -111,8 +111,8 @@ void GlobalAgent::Acquire(std::uint64_t request, std::string_view key, Right wan
 
 void GlobalAgent::Release(std::uint64_t request, std::string_view key) {
   if (state_ != State::kReady) {
-    // Not named by the next login, which tells Global. (While one is under way that named it, Global
-    // believes that it is held, asks, and learns.)
+    // Not named by the next login, which tells Global. (While one is under way that named it,
+    // Global believes that it is held, asks, and learns.)
     output_.Released(request, key);
     return;
   }

@@ -3,7 +3,7 @@
 //   GlobalAgent agent(options, output);
 //   agent.OnConnected(connection);                        // Logs in, naming all rights.
 //   agent.Acquire(request, key, Right::kShare);           // Later: output.Granted or Failed.
-//   agent.OnReduce(connection, serial, key, to);          // output.Reduce; then agent.Reduced(...).
+//   agent.OnReduce(connection, serial, key, to);          // output.Reduce; then agent.Reduced().
 //
 // A state machine without I/O, threads or time. Messages of a connection are given to it in order,
 // and it hands them on in that order: a right is installed before the next message is looked at.

@@ -148,7 +148,7 @@ void Directory::Advance(Entries::iterator at) {
     if (waiting.requests.empty()) entry.waiting.reset();
     if (first.session == kNoSession) continue;
     if (failed) {
-      output_.Refused(first.session, first.number, at->first, refusal, culprit);
+      output_.Refused(first.session, first.number, at->first, first.wanted, refusal, culprit);
       continue;
     }
     const Right right = std::max(first.wanted, entry.RightOf(first.session));

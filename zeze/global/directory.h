@@ -1,8 +1,8 @@
 // Directory: Global's book of who holds which right, and the queue of who wants one.
 //
 //   Directory directory(output);
-//   directory.Acquire(session, request, key, Right::kModify);   // Now or later: output.Granted(...).
-//   directory.Reduced(session, serial, key, Right::kInvalid);   // The answer to output.Reduce(...).
+//   directory.Acquire(session, request, key, Right::kModify);   // Now or later: output.Granted().
+//   directory.Reduced(session, serial, key, Right::kInvalid);   // The answer to output.Reduce().
 //
 // A state machine without I/O, threads or time. For each key at most one session holds Modify, and
 // then nobody else holds Share. Requests for one key are served in the order in which they came.
@@ -49,7 +49,7 @@ class DirectoryOutput {
  public:
   virtual void Granted(SessionId session, std::uint64_t request, std::string_view key,
                        Right right) = 0;
-  virtual void Refused(SessionId session, std::uint64_t request, std::string_view key,
+  virtual void Refused(SessionId session, std::uint64_t request, std::string_view key, Right wanted,
                        Refusal refusal, SessionId holder) = 0;
   // Asks a holder to lower its right. Answered by Reduced or ReduceFailed with the same serial, or
   // by Unreachable or Drop. False: it cannot be asked, it has no connection.
@@ -80,11 +80,11 @@ class Directory {
   // Takes all rights of the session out of the book: nobody of it can use them any more.
   void Drop(SessionId session);
 
-  // All rights that a session says it has. `known`: it reconnected, so it has at most what is in the
-  // book, and what it does not name is given back (a grant that never arrived). Otherwise, after
-  // Global's restart, they are taken into the book.
-  // Returns the sessions that cannot be true: those whose rights contradict it, and then itself.
-  // Nothing of a contradiction is taken into the book.
+  // All rights that a session says it has. `known`: it reconnected, so it has at most what is in
+  // the book, and what it does not name is given back (a grant that never arrived). Otherwise,
+  // after Global's restart, they are taken into the book. Returns the sessions that cannot be true:
+  // those whose rights contradict it, and then itself. Nothing of a contradiction is taken into the
+  // book.
   std::vector<SessionId> Announce(SessionId session, std::span<const HeldRight> rights, bool known);
 
   // While paused nothing is granted; requests queue. (Recovery: not everybody has announced yet.)

@@ -18,12 +18,19 @@
 
 namespace zeze::global {
 
+namespace {
+
+// Of sessions of old peers. Epochs of servers begin with 1.
+constexpr std::int64_t kUnfencedEpoch = 0;
+
+}  // namespace
+
 GlobalServer::GlobalServer(const GlobalOptions& options, GlobalOutput& output)
     : options_(options), output_(output), directory_(*this) {
   directory_.Pause();
 }
 
-// --- start and recovery ---------------------------------------------------------------------------
+// --- start and recovery --------------------------------------------------------------------------
 
 void GlobalServer::Start(Time now) {
   ZEZE_CHECK(phase_ == Phase::kNew);
@@ -59,11 +66,12 @@ void GlobalServer::OnLiveServers(Time now, const Result<std::vector<LiveServer>>
   }
   phase_ = Phase::kRecovering;
   term_due_ = now + options_.term_period;
+  recovery_until_ = now + options_.unfenced_wait;
   FinishRecovery();
 }
 
 void GlobalServer::FinishRecovery() {
-  if (phase_ != Phase::kRecovering) return;
+  if (phase_ != Phase::kRecovering || now_ < recovery_until_) return;
   for (const auto& [id, session] : sessions_) {
     if (!session.announced) return;
   }
@@ -71,7 +79,7 @@ void GlobalServer::FinishRecovery() {
   directory_.Resume();
 }
 
-// --- sessions -------------------------------------------------------------------------------------
+// --- sessions ------------------------------------------------------------------------------------
 
 SessionId GlobalServer::FindSession(std::int32_t server_id, std::int64_t epoch) const {
   for (const auto& [id, session] : sessions_) {
@@ -146,7 +154,7 @@ void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& requ
   std::vector<SessionId> older;
   for (const auto& [id, session] : sessions_) {
     if (session.server_id == request.server_id && session.epoch < request.epoch &&
-        session.state == State::kLive) {
+        session.state == State::kLive && !session.unfenced) {
       older.push_back(id);
     }
   }
@@ -171,13 +179,41 @@ void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& requ
   FinishRecovery();
 }
 
+bool GlobalServer::unfenced() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second.unfenced; });
+}
+
+bool GlobalServer::OnUnfencedLogin(Time now, ConnectionId from, std::int32_t server_id,
+                                   bool again) {
+  now_ = now;
+  if (phase_ != Phase::kRecovering && phase_ != Phase::kServing) return false;
+  if (options_.unfenced_wait == Time{0} || SessionOf(from) != kNoSession) return false;
+  SessionId id = FindSession(server_id, kUnfencedEpoch);
+  if (id == kNoSession) {
+    if (again) return false;
+    id = AddSession(server_id, kUnfencedEpoch);
+  } else if (sessions_.at(id).state != State::kLive || sessions_.at(id).connection != 0) {
+    return false;
+  } else if (!again) {
+    directory_.Drop(id);
+  }
+  Session& session = sessions_.at(id);
+  session.unfenced = true;
+  session.announced = true;
+  Bind(now, id, from);
+  return true;
+}
+
 void GlobalServer::OnNormalClose(Time now, ConnectionId from) {
   now_ = now;
   const SessionId id = SessionOf(from);
   if (id == kNoSession) return;
   Session& session = sessions_.at(id);
-  std::int64_t& fenced = fenced_[session.server_id];
-  fenced = std::max(fenced, session.epoch);  // What has ended does not come back.
+  if (!session.unfenced) {
+    std::int64_t& fenced = fenced_[session.server_id];
+    fenced = std::max(fenced, session.epoch);  // What has ended does not come back.
+  }
   Unbind(now, id);
   Remove(id);
 }
@@ -188,16 +224,21 @@ void GlobalServer::OnClosed(Time now, ConnectionId connection) {
   if (id != kNoSession) Unbind(now, id);
 }
 
-// --- eviction -------------------------------------------------------------------------------------
+// --- eviction ------------------------------------------------------------------------------------
 
 void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why) {
   Session& session = sessions_.at(id);
   if (session.state != State::kLive) return;
   output_.Alert(
       fmt::format("server {} (epoch {}) is evicted: {}", session.server_id, session.epoch, why));
+  Unbind(now, id);
+  if (session.unfenced) {  // There is nothing to fence it with (rule 49).
+    session.state = State::kFreeing;
+    session.due = now + options_.unfenced_wait;
+    return;
+  }
   session.state = State::kEvicting;
   session.due = Time::max();
-  Unbind(now, id);
   output_.Evict(session.server_id, session.epoch, term_);
 }
 
@@ -295,7 +336,7 @@ void GlobalServer::EvictTheSilent(Time now) {
   std::vector<SessionId> silent;
   for (const auto& [id, session] : sessions_) {
     const bool blocks = session.in_the_way || !session.announced;
-    if (session.state == State::kLive && session.connection == 0 && blocks &&
+    if (session.state == State::kLive && session.connection == 0 && blocks && !session.unfenced &&
         now >= session.silent_since + options_.silence_max) {
       silent.push_back(id);
     }
@@ -304,7 +345,7 @@ void GlobalServer::EvictTheSilent(Time now) {
   for (const SessionId id : silent) StartEvict(now, id, "it is silent and in the way of others");
 }
 
-// --- rights ---------------------------------------------------------------------------------------
+// --- rights --------------------------------------------------------------------------------------
 
 void GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key, Right wanted) {
@@ -347,10 +388,10 @@ void GlobalServer::Granted(SessionId session, std::uint64_t request, std::string
 }
 
 void GlobalServer::Refused(SessionId session, std::uint64_t request, std::string_view key,
-                           Refusal refusal, SessionId holder) {
+                           Right wanted, Refusal refusal, SessionId holder) {
   const auto at = sessions_.find(holder);
   if (at != sessions_.end() && refusal != Refusal::kHolderFresh) at->second.in_the_way = true;
-  output_.SendRefusal(sessions_.at(session).connection, request, key, refusal);
+  output_.SendRefusal(sessions_.at(session).connection, request, key, wanted, refusal);
 }
 
 bool GlobalServer::Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) {
@@ -361,7 +402,7 @@ bool GlobalServer::Reduce(SessionId holder, std::uint64_t serial, std::string_vi
   return true;
 }
 
-// --- time -----------------------------------------------------------------------------------------
+// --- time ----------------------------------------------------------------------------------------
 
 void GlobalServer::ExpireQuestions(Time now) {
   while (!questions_.empty() && questions_.begin()->second.deadline <= now) {
@@ -380,6 +421,7 @@ void GlobalServer::Tick(Time now) {
     if (phase_ == Phase::kListing) output_.ListLive();
   }
   if (phase_ != Phase::kRecovering && phase_ != Phase::kServing) return;
+  FinishRecovery();
   if (now >= term_due_) {
     term_due_ = Time::max();
     output_.ReadTerm();
@@ -393,7 +435,7 @@ void GlobalServer::Tick(Time now) {
   for (const SessionId id : due) {
     Session& session = sessions_.at(id);
     if (session.state == State::kFreeing) {
-      output_.LeaseOver(session.server_id, session.epoch);
+      if (!session.unfenced) output_.LeaseOver(session.server_id, session.epoch);
       Remove(id);
     } else {
       session.due = Time::max();
@@ -408,6 +450,9 @@ void GlobalServer::Tick(Time now) {
 
 GlobalServer::Time GlobalServer::NextDeadline() const {
   Time next = std::min(retry_at_ != Time{0} ? retry_at_ : Time::max(), term_due_);
+  if (phase_ == Phase::kRecovering && now_ < recovery_until_) {
+    next = std::min(next, recovery_until_);
+  }
   if (!questions_.empty()) next = std::min(next, questions_.begin()->second.deadline);
   for (const auto& [id, session] : sessions_) {
     if (session.state != State::kLive) {

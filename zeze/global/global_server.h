@@ -43,6 +43,11 @@ struct GlobalOptions {
   // its grants do no harm.
   std::chrono::nanoseconds term_period = std::chrono::seconds(1);
 
+  // Old peers have no epoch and no lease: nothing but time keeps them from using rights that were
+  // taken away. Longer than they may go on by themselves; 0: they are refused. After a start nothing
+  // is granted for so long.
+  std::chrono::nanoseconds unfenced_wait{0};
+
   // For tests of the simulator: each leaves a rule out.
   bool unsafe_free_at_once = false;
   bool unsafe_ignore_start_term = false;
@@ -55,7 +60,7 @@ class GlobalOutput {
   virtual void SendGrant(ConnectionId to, std::uint64_t request, std::string_view key,
                          Right right) = 0;
   virtual void SendRefusal(ConnectionId to, std::uint64_t request, std::string_view key,
-                           Refusal refusal) = 0;
+                           Right wanted, Refusal refusal) = 0;
   virtual void SendReleased(ConnectionId to, std::uint64_t request, std::string_view key) = 0;
   virtual void SendReduce(ConnectionId to, std::uint64_t serial, std::string_view key,
                           Right right) = 0;
@@ -103,6 +108,9 @@ class GlobalServer final : private DirectoryOutput {
                  Right right);
   void OnReduceFailed(Time now, ConnectionId from, std::uint64_t serial, std::string_view key,
                       Refusal why);
+  // Of old peers. False: refused. A first login gives back what an older session of the id had; a
+  // later one goes on with it, if it is still there.
+  bool OnUnfencedLogin(Time now, ConnectionId from, std::int32_t server_id, bool again);
   // The server has saved everything and ends.
   void OnNormalClose(Time now, ConnectionId from);
   void OnClosed(Time now, ConnectionId connection);
@@ -115,6 +123,9 @@ class GlobalServer final : private DirectoryOutput {
   Time NextDeadline() const;
 
   std::int64_t term() const { return term_; }
+  bool LoggedIn(ConnectionId connection) const { return SessionOf(connection) != kNoSession; }
+  // Whether old peers take part: then the cluster is not safe from all faults.
+  bool unfenced() const;
   bool serving() const { return phase_ == Phase::kServing; }
   // Another Global has taken this shard over. The owner ends or starts anew.
   bool deposed() const { return phase_ == Phase::kDeposed; }
@@ -139,6 +150,7 @@ class GlobalServer final : private DirectoryOutput {
     std::int32_t server_id = 0;
     std::int64_t epoch = 0;
     State state = State::kLive;
+    bool unfenced = false;        // An old peer.
     bool announced = false;       // Otherwise it was listed, and what it has is not known yet.
     bool in_the_way = false;      // Somebody was refused because of it.
     ConnectionId connection = 0;  // 0: none.
@@ -153,8 +165,8 @@ class GlobalServer final : private DirectoryOutput {
   // DirectoryOutput.
   void Granted(SessionId session, std::uint64_t request, std::string_view key,
                Right right) override;
-  void Refused(SessionId session, std::uint64_t request, std::string_view key, Refusal refusal,
-               SessionId holder) override;
+  void Refused(SessionId session, std::uint64_t request, std::string_view key, Right wanted,
+               Refusal refusal, SessionId holder) override;
   bool Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) override;
 
   LoginOutcome Judge(const LoginRequest& request) const;
@@ -181,7 +193,8 @@ class GlobalServer final : private DirectoryOutput {
   std::int64_t term_ = 0;
   Time retry_at_{0};  // Of kRaisingTerm and kListing; 0: an answer is awaited.
   Time term_due_ = Time::max();
-  Time now_{0};  // Of the call under way.
+  Time recovery_until_{0};  // For old peers that this Global does not know of.
+  Time now_{0};             // Of the call under way.
   std::map<SessionId, Session> sessions_;
   std::unordered_map<ConnectionId, SessionId> connections_;
   // The highest epoch of each server that is fenced; it and lower ones are refused for ever.

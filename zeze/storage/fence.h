@@ -1,8 +1,8 @@
 // Fence: how a shared database knows which server processes may write, and which Global may say so.
 //
 // Every server process has an epoch in the database. Each flush checks it in the same database
-// transaction as its rows, so a process whose rights were taken away cannot write any more, whatever
-// clocks, networks and people do. Rules 31 to 33 and 36 to 48 of docs/architecture.md.
+// transaction as its rows, so a process whose rights were taken away cannot write any more,
+// whatever clocks, networks and people do. Rules 31 to 33 and 36 to 48 of docs/architecture.md.
 //
 //   // A server:
 //   Fence& fence = *storage.fence();
@@ -12,7 +12,7 @@
 //   fence.Finish();                                 // After the last flush of an orderly stop.
 //
 //   // A Global:
-//   std::int64_t term = fence.RaiseTerm(shard).value();
+//   std::int64_t term = fence.RaiseTerm(shard, "host 10.0.0.1 pid 4711 start 1").value();
 //   for (const LiveServer& server : fence.ListLive().value()) ...   // Announce again, or Evict.
 
 #pragma once
@@ -82,20 +82,27 @@ class Fence {
   // --- a Global ---
 
   // A new, higher term of the shard; the first is 1. Who raised it is the shard's only Global
-  // (rule 43). After kUnknownOutcome repeat: skipping a term does no harm.
-  virtual Result<std::int64_t> RaiseTerm(std::int32_t shard) = 0;
+  // (rule 43). By compare-and-swap under the name of the holder, which is unique to this start of
+  // this process: if the term is the holder's already, that one is returned, and a copy of the
+  // request that was stuck somewhere and arrives later changes nothing (hole 27).
+  // Errors: also kConflict (somebody else raised it meanwhile: repeat, or stand back).
+  virtual Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) = 0;
 
-  // Every server that has started and neither finished nor been fenced, and every fenced epoch whose
-  // lease nobody has seen to be over. Includes every server whose Start may have seen an older term
-  // of any shard.
+  // Every server that has started and neither finished nor been fenced, and every fenced epoch
+  // whose lease nobody has seen to be over. Includes every server whose Start may have seen an
+  // older term of any shard.
   virtual Result<std::vector<LiveServer>> ListLive() = 0;
 
   // Raises the epoch of the server to epoch + 1 unless it is higher already, if `term` is current
-  // (rule 39), and ends its database sessions, so that a flush that hangs does not delay this. After
-  // kEvicted no flush of (server_id, epoch) takes effect any more; what it flushed before is there.
-  // It may still answer reads from memory until its lease is over (rule 40).
+  // (rule 39), and ends its database sessions, so that a flush that hangs does not delay this.
+  // After kEvicted no flush of (server_id, epoch) takes effect any more; what it flushed before is
+  // there. It may still answer reads from memory until its lease is over (rule 40).
   virtual Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                                      std::int64_t term) = 0;
+
+  // Somebody has waited for as long as a lease of this fenced epoch can have lasted: it is listed no
+  // longer (hole 26).
+  virtual Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) = 0;
 
   // --- everybody ---
 
@@ -105,6 +112,9 @@ class Fence {
     bool live = false;
   };
   virtual Result<ServerRow> Read(std::int32_t server_id) = 0;
+
+  // The term of each shard.
+  virtual Result<std::map<std::int32_t, std::int64_t>> Terms() = 0;
 
   // Changes when the database may have lost what it acknowledged: restored from a backup, failed
   // over to an asynchronous replica. Then everybody starts anew (rule 48).

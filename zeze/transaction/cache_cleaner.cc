@@ -11,10 +11,13 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/log.h"
-#include "zeze/serialize/byte_writer.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/record.h"
+#include "zeze/transaction/record_map.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {
@@ -47,6 +50,13 @@ void Engine::WantFlush() {
   wake_.NotifyAll();
 }
 
+void Engine::WantUrgentFlush() {
+  const MutexLock lock(mutex_);
+  if (urgent_wanted_) return;
+  urgent_wanted_ = true;
+  wake_.NotifyAll();
+}
+
 void Engine::CheckpointLoop() {
   const bool periodic = options_.checkpoint_period.count() > 0;
   const bool drains = checkpoint_->groups();
@@ -54,22 +64,27 @@ void Engine::CheckpointLoop() {
   auto due = periodic ? options_.clock->Now() + options_.checkpoint_period : kNever;
   while (true) {
     bool flush = false;
+    bool urgent = false;
     {
       const MutexLock lock(mutex_);
       const auto now = options_.clock->Now();
       auto until = std::min(due, now + std::chrono::hours(1));
       if (drains) until = std::min(until, now + kDrainPeriod);
-      while (!stop_threads_ && !flush_wanted_ && options_.clock->WaitUntil(wake_, mutex_, until)) {
+      while (!stop_threads_ && !flush_wanted_ && !urgent_wanted_ &&
+             options_.clock->WaitUntil(wake_, mutex_, until)) {
       }
       if (stop_threads_) return;
       flush = std::exchange(flush_wanted_, false);
+      urgent = std::exchange(urgent_wanted_, false);
     }
     const auto now = options_.clock->Now();
     if (now >= due) {
       flush = true;
       due = periodic ? now + options_.checkpoint_period : kNever;
     }
-    if (!flush) {
+    if (urgent && !flush) {
+      checkpoint_->FlushUrgent();
+    } else if (!flush) {
       checkpoint_->Drain();
     } else if (!checkpoint_->FlushAll().ok()) {
       // Reported by the checkpoint. Not again at once, but well before the next period.

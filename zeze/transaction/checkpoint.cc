@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "zeze/base/asymmetric_fence.h"
-#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/table_base.h"
@@ -83,6 +86,19 @@ void Checkpoint::Drain() {
   static_cast<void>(RunExclusive(Scope::kNothing).ok());
 }
 
+void Checkpoint::FlushUrgent() {
+  const MutexLock lock(mutex_);
+  while (!abandoned_) {
+    if (running_) {
+      changed_.Wait(mutex_);
+    } else if (RunExclusive(Scope::kUrgent).ok()) {
+      return;
+    } else if (!abandoned_) {
+      options_.clock->WaitUntil(changed_, mutex_, options_.clock->Now() + options_.retry_delay);
+    }
+  }
+}
+
 bool Checkpoint::Await(DurabilityTicket& ticket) {
   const MutexLock lock(mutex_);
   while (!ticket.done.load(std::memory_order_acquire)) {
@@ -115,11 +131,17 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   mutex_.Lock();
 
   DurabilityTicket* finished = nullptr;
+  bool fenced = false;
   if (!result.ok()) {
     ++statistics_.failed_flushes;
-    ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(5),
-                         "checkpoint failed, nothing is lost, it will be tried again: {}",
-                         result.error().message());
+    if (result.error().code() == ErrorCode::kFenced) {
+      abandoned_ = true;
+      fenced = !fenced_.exchange(true);
+    } else {
+      ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(5),
+                           "checkpoint failed, nothing is lost, it will be tried again: {}",
+                           result.error().message());
+    }
   } else if (scope != Scope::kNothing) {
     const Done& done = result.value();
     ++statistics_.flushes;
@@ -143,6 +165,11 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   if (!then.empty()) {
     mutex_.Unlock();
     for (Task& task : then) RunDurableAction(task);
+    mutex_.Lock();
+  }
+  if (fenced) {
+    mutex_.Unlock();
+    engine_.Fenced(result.error().message());
     mutex_.Lock();
   }
   if (!result.ok()) return result.error();

@@ -92,6 +92,9 @@ class Checkpoint {
   // Retries while the storage is unavailable. False: the engine gave up (Abandon) before.
   bool Await(internal::DurabilityTicket& ticket);
 
+  // Saves the groups that somebody waits for; keeps trying while the storage is unavailable.
+  void FlushUrgent();
+
   // Moves the logs into the graph without saving, so that they stay short.
   void Drain();
 
@@ -179,6 +182,7 @@ class Checkpoint {
   std::atomic<std::int64_t> dirty_ = 0;
   std::atomic<std::uint64_t> bytes_per_record_ = 128;
   std::atomic<bool> abandoned_ = false;
+  std::atomic<bool> fenced_ = false;
 
   mutable Mutex mutex_;
   CondVar changed_;

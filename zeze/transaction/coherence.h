@@ -7,14 +7,23 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
 
 namespace zeze {
 
 // Ordered: a higher right includes the lower ones. Stored in record words; do not renumber.
 enum class Right : std::uint8_t { kInvalid = 0, kShare = 1, kModify = 2 };
+
+// Rights that a procedure got and has not used yet. For a moment they are not given to others, so
+// that it can commit at least once (rules 21 and 22).
+struct FreshRights {
+  std::vector<std::string> keys;
+};
 
 // Implementations are thread-safe. No call is made while a record lock is held.
 class Coherence {
@@ -24,7 +33,14 @@ class Coherence {
   // Blocks until the right is granted or cannot be had. `key` is the global key: table id as four
   // bytes little-endian, then the encoded key. An error fails the procedure; it is never taken as
   // a grant.
-  virtual Result<Right> Acquire(std::string_view key, Right wanted) = 0;
+  // A grant is installed by `install`, called at most once, on any thread, before any later message
+  // about the key is looked at (rule 16). If somebody else is asking for the key, this waits for
+  // them and returns without an installation: the caller looks at the record again.
+  virtual Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
+                               FunctionRef<void(Right granted)> install) = 0;
+
+  // The procedure has ended.
+  virtual void Used(FreshRights& fresh) = 0;
 
   // The record left the cache; the right is given back. Returns once no later Acquire of the key
   // can overtake the release.

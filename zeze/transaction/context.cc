@@ -14,7 +14,7 @@
 
 #include "zeze/base/clock.h"
 #include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/transaction.h"
+#include "zeze/transaction/transaction.h"  // NOLINT(misc-include-cleaner): ~Context destroys one.
 
 namespace zeze::internal {
 

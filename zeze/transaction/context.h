@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "zeze/base/executor.h"
+#include "zeze/transaction/coherence.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
 
@@ -90,6 +91,7 @@ struct alignas(64) Context {
   CommitLog logs[2];
   std::size_t compact_log_at = kCompactLogMin;
   std::uint64_t dirtied = 0;
+  FreshRights fresh;
   std::unique_ptr<Transaction> transaction;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,8 +17,20 @@
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/checkpoint.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/context.h"
+#include "zeze/transaction/procedure_name.h"
+#include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
+#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table_base.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze {
 
@@ -168,6 +181,13 @@ void Engine::DisposeTables() {
 
 // --- procedures -------------------------------------------------------------------------------
 
+void Engine::UseUp(Context& context) {
+  if (context.fresh.keys.empty()) [[likely]]
+    return;
+  options_.coherence->Used(context.fresh);
+  context.fresh.keys.clear();
+}
+
 std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level) {
   if (checkpoint_ != nullptr && checkpoint_->overloaded()) [[unlikely]] {
     checkpoint_->AwaitCapacity();
@@ -202,6 +222,7 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
         LogTooManyTries(tx, attempt);
         tx.ReleaseIntents();
         tx.Reset();
+        UseUp(context);
         return result_code::kTooManyTry;
       }
       if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
@@ -210,6 +231,7 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
       continue;
     }
     if (!tx.intents_.empty()) tx.ReleaseIntents();
+    UseUp(context);
     return Conclude(context, tx, outcome, code);
   }
 }
@@ -228,7 +250,7 @@ inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome 
     if (!tx.actions_.empty()) tx.RunActions(false);
   } else {
     ContextStatistics::Count(context.statistics.rollbacks);
-    ZEZE_LOG_ERROR("procedure {} failed: {}", tx.name_, tx.failure_);
+    ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(1), "procedure {} failed: {}", tx.name_, tx.failure_);
     code = tx.failure_code_;
   }
   tx.Reset();
@@ -315,20 +337,23 @@ Result<void> Engine::AcquireRight(Context& context, Record& record, Right wanted
   ZEZE_CHECK(options_.coherence != nullptr);
   std::string key;
   GlobalKey(record, key);
-  Result<Right> granted = options_.coherence->Acquire(key, wanted);
-  if (!granted.ok()) return granted.error();
+  // This thread waits until the grant is installed, so whoever installs it may use its context.
+  return options_.coherence->Acquire(
+      key, wanted, context.fresh, [&](Right granted) { InstallRight(context, record, granted); });
+}
+
+void Engine::InstallRight(Context& context, Record& record, Right granted) {
   const std::uint64_t word = internal::LockRecord(record);
   const Right held = Word::RightOf(word);
   // Share to Modify keeps the version: what was read under Share is still true.
-  const bool keeps = held == Right::kShare && granted.value() == Right::kModify;
+  const bool keeps = held == Right::kShare && granted == Right::kModify;
   const std::uint64_t version = keeps ? Word::Version(word) : context.NextVersion();
   if (!keeps && !record.Dirty(word)) {
     record.flushed_version.store(version, std::memory_order_relaxed);
   }
-  const Right right = std::max(held, granted.value());
-  record.word.store(Word::Make(version, right, Word::Loaded(word)) | (word & Word::kDead),
-                    std::memory_order_release);
-  return {};
+  record.word.store(
+      Word::Make(version, std::max(held, granted), Word::Loaded(word)) | (word & Word::kDead),
+      std::memory_order_release);
 }
 
 // Reads without any lock, and installs only if nothing happened to the record meanwhile (rule 6).
@@ -371,7 +396,7 @@ Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t s
   return {};
 }
 
-Result<void> Engine::Reduce(std::string_view global_key, Right to) {
+Result<Record*> Engine::FindGlobal(Context& context, std::string_view global_key) {
   if (global_key.size() < 4) {
     return Error(ErrorCode::kInvalidArgument, "a global key starts with four bytes of table id");
   }
@@ -385,12 +410,19 @@ Result<void> Engine::Reduce(std::string_view global_key, Right to) {
   if (table == tables_.end()) {
     return Error(ErrorCode::kNotFound, fmt::format("no table has the id {}", id));
   }
+  return (*table)->FindEncoded(context.participant, global_key.substr(4));
+}
+
+Result<void> Engine::Reduce(std::string_view global_key, Right to) {
   const ContextLease context(contexts_);
   context->participant.Enter();
-  Record* record = (*table)->FindEncoded(context->participant, global_key.substr(4));
+  Result<Record*> record = FindGlobal(*context, global_key);
   DurabilityTicket* ticket = nullptr;
-  if (record != nullptr) ticket = LowerRight(*context, *record, to);
+  if (record.ok() && record.value() != nullptr) {
+    ticket = LowerRight(*context, *record.value(), to, nullptr);
+  }
   context->participant.Leave();
+  if (!record.ok()) return record.error();
   if (ticket == nullptr) return {};
   const bool saved = checkpoint_->Await(*ticket);
   if (!saved) return Error(ErrorCode::kShuttingDown, "nothing is saved any more");
@@ -398,14 +430,60 @@ Result<void> Engine::Reduce(std::string_view global_key, Right to) {
   return {};
 }
 
+void Engine::ReduceThen(std::string_view global_key, Right to, Task saved) {
+  const ContextLease context(contexts_);
+  context->participant.Enter();
+  // What is not here, or of a table that this process does not have, is not held.
+  Result<Record*> record = FindGlobal(*context, global_key);
+  bool waits = false;
+  if (record.ok() && record.value() != nullptr) {
+    waits = LowerRight(*context, *record.value(), to, &saved) != nullptr;
+  }
+  context->participant.Leave();
+  if (waits) {
+    WantUrgentFlush();
+  } else {
+    saved();
+  }
+}
+
+void Engine::ForEachRight(FunctionRef<void(std::string_view global_key, Right right)> visit) {
+  const ContextLease context(contexts_);
+  std::vector<Record*> records;
+  std::string key;
+  for (TableBase* table : tables_) {
+    if (table->memory()) continue;
+    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+      records.clear();
+      context->participant.Enter();
+      table->records_.Scan(context->participant, shard, 0, ~std::size_t{0} / 2, records);
+      for (const Record* record : records) {
+        const std::uint64_t word = record->word.load(std::memory_order_acquire);
+        if (Word::Dead(word)) continue;
+        // Only Modify leaves something unsaved.
+        const Right right = record->Dirty(word) ? Right::kModify : Word::RightOf(word);
+        if (right == Right::kInvalid) continue;
+        GlobalKey(*record, key);
+        visit(key, right);
+      }
+      context->participant.Leave();
+    }
+  }
+}
+
+void Engine::Fenced(const std::string& why) {
+  checkpoint_->Abandon();
+  if (options_.on_fenced) options_.on_fenced(why);
+}
+
 // Lowers first, so that no later commit can write the record; then what is unsaved goes into the
 // next cut (rules 17 and 25). Null: the record was clean.
-DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to) {
+DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to, Task* then) {
   const std::uint64_t word = internal::LockRecord(record);
   const bool dirty = record.Dirty(word);
   const Right right = std::min(Word::RightOf(word), to);
   // A repeated request, too, is answered only when what the first one found unsaved is saved.
-  if (Word::Dead(word) || (right == Word::RightOf(word) && !(dirty && right < Right::kModify))) {
+  if (Word::Dead(word) || (right == Word::RightOf(word) && (!dirty || right >= Right::kModify))) {
     internal::UnlockRecord(record, word);
     return nullptr;
   }
@@ -415,6 +493,10 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to)
   if (dirty) {
     ticket = new DurabilityTicket;
     ticket->urgent = true;
+    if (then != nullptr) {
+      ticket->then = std::move(*then);
+      ticket->owned = true;  // Nobody waits: the checkpoint runs it and deletes it.
+    }
     const std::uint64_t epoch = checkpoint_->Announce(context);
     internal::CommitLog& log = context.logs[epoch & 1];
     log.push_back(1 * 2 + 1);

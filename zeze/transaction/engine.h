@@ -55,6 +55,9 @@ struct EngineOptions {
   // New transactions wait while more records than this are unsaved (and a checkpoint is started at
   // half of it).
   std::size_t dirty_records_max = 2'000'000;
+  // The storage says that this process has lost its rights for ever; nothing is saved any more. Called
+  // once, on any thread: end the process.
+  std::function<void(const std::string& why)> on_fenced = nullptr;
   // For tests: called at the steps of each flush.
   std::function<void(CheckpointStep)> on_checkpoint_step = nullptr;
   // For tests of the checkers only: commits skip validation, and so corrupt data.
@@ -112,6 +115,13 @@ class Engine {
   // unsaved, is in the storage with everything it depends on.
   Result<void> Reduce(std::string_view global_key, Right to);
 
+  // The same without waiting: the right is lowered when this returns; `saved` runs when the storage
+  // has everything, at once or on another thread. Never, if nothing is saved any more.
+  void ReduceThen(std::string_view global_key, Right to, Task saved);
+
+  // Every right that this process has, or has lowered and not yet saved what it did under it.
+  void ForEachRight(FunctionRef<void(std::string_view global_key, Right right)> visit);
+
   bool running() const { return state_.load(std::memory_order_relaxed) == State::kRunning; }
   const EngineOptions& options() const { return options_; }
   TableBase& table(std::size_t index) { return *tables_[index]; }
@@ -123,12 +133,17 @@ class Engine {
   // An error means that the record cannot be had now.
   Result<void> Load(internal::Context& context, internal::Record& record, Right wanted);
 
+  // The procedure of the context has ended: others may have the rights that it asked for.
+  void UseUp(internal::Context& context);
+
   // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits.
   // An error: there was no room for a long time, because unsaved records cannot be evicted.
   Result<void> AwaitCacheRoom(TableBase& table);
 
   // Starts a checkpoint soon, on its own thread.
   void WantFlush();
+  // The same, of what somebody waits for.
+  void WantUrgentFlush();
 
  private:
   friend class Transaction;
@@ -142,8 +157,12 @@ class Engine {
                         std::int64_t code);
   bool AwaitDurable(Transaction& tx);
   void LogTooManyTries(const Transaction& tx, int attempts);
+  // The record of a global key, or null. The context must be inside.
+  Result<internal::Record*> FindGlobal(internal::Context& context, std::string_view global_key);
   internal::DurabilityTicket* LowerRight(internal::Context& context, internal::Record& record,
-                                         Right to);
+                                         Right to, Task* then);
+  void InstallRight(internal::Context& context, internal::Record& record, Right granted);
+  void Fenced(const std::string& why);
   Result<void> AcquireRight(internal::Context& context, internal::Record& record, Right wanted);
   Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp);
   void GlobalKey(const internal::Record& record, std::string& out);
@@ -173,6 +192,7 @@ class Engine {
   bool stop_threads_ ZEZE_GUARDED_BY(mutex_) = false;
   bool clean_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   bool flush_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool urgent_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   CondVar room_;
   std::thread checkpoint_thread_;
   std::thread clean_thread_;

@@ -65,7 +65,7 @@ void RecordMap::AddLocked(Participant& by, Shard& shard, std::uint64_t hash, Rec
   slots->entries()[i].store(TagOf(hash) | address, std::memory_order_release);
 }
 
-void RecordMap::Rebuild(Participant& by, Shard& shard) {
+void RecordMap::Rebuild(Participant& by, Shard& shard) const {
   Slots* old = shard.slots.load(std::memory_order_relaxed);
   const std::size_t count = std::max(kSlotsMin, std::bit_ceil((shard.live + 1) * 3));
   Slots* slots = NewSlots(count, by.era());
@@ -86,7 +86,7 @@ void RecordMap::Rebuild(Participant& by, Shard& shard) {
 void RecordMap::Remove(Participant& by, std::uint64_t hash, Record* record) {
   Shard& shard = ShardOf(hash);
   const std::lock_guard lock(shard.mutex);
-  const Slots* slots = by.Protect(shard.slots);
+  Slots* slots = by.Protect(shard.slots);
   const std::uint64_t wanted = TagOf(hash) | reinterpret_cast<std::uint64_t>(record);
   std::size_t i = hash & slots->mask;
   while (slots->entries()[i].load(std::memory_order_relaxed) != wanted) {
@@ -100,7 +100,7 @@ void RecordMap::Remove(Participant& by, std::uint64_t hash, Record* record) {
 
 std::size_t RecordMap::Scan(Participant& by, std::size_t shard, std::size_t from, std::size_t count,
                             std::vector<Record*>& records) const {
-  const Slots* slots = by.Protect(shards_[shard].slots);
+  Slots* slots = by.Protect(shards_[shard].slots);
   const std::size_t end = std::min(from + count, slots->mask + 1);
   for (std::size_t i = from; i < end; ++i) {
     const std::uint64_t slot = by.Protect(slots->entries()[i]);

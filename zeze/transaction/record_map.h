@@ -56,7 +56,7 @@ class RecordMap {
 
   // Calls for the cache line that Find will read first.
   void PrefetchSlot(Participant& by, std::uint64_t hash) const {
-    const Slots* slots = by.Protect(ShardOf(hash).slots);
+    Slots* slots = by.Protect(ShardOf(hash).slots);
     __builtin_prefetch(&slots->entries()[hash & slots->mask]);
     __builtin_prefetch(&slots->hints()[hash & slots->mask]);
   }
@@ -103,10 +103,10 @@ class RecordMap {
     std::size_t mask;
     std::size_t bytes;
 
-    std::atomic<std::uint64_t>* entries() const {
-      return reinterpret_cast<std::atomic<std::uint64_t>*>(const_cast<Slots*>(this) + 1);
+    std::atomic<std::uint64_t>* entries() {
+      return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1);
     }
-    ValueHint* hints() const { return reinterpret_cast<ValueHint*>(entries() + mask + 1); }
+    ValueHint* hints() { return reinterpret_cast<ValueHint*>(entries() + mask + 1); }
   };
 
   struct alignas(64) Shard {
@@ -159,7 +159,7 @@ class RecordMap {
   static Slots* NewSlots(std::size_t count, std::uint64_t birth_era);
   static void DisposeSlots(Participant& by, void* slots);
   void AddLocked(Participant& by, Shard& shard, std::uint64_t hash, Record* record);
-  void Rebuild(Participant& by, Shard& shard);
+  void Rebuild(Participant& by, Shard& shard) const;
 
   std::array<Shard, kShardCount> shards_;
   std::atomic<std::size_t> size_ = 0;

@@ -199,9 +199,9 @@ class Table final : public TableBase {
         if (Result<void> room = PrepareCreate(key); !room.ok()) return room.error();
         record = &FindOrCreate(*context, key);
       }
-      if (Result<void> loaded = engine_->Load(*context, *record, Right::kShare); !loaded.ok()) {
-        return loaded.error();
-      }
+      const Result<void> loaded = engine_->Load(*context, *record, Right::kShare);
+      engine_->UseUp(*context);
+      if (!loaded.ok()) return loaded.error();
       const std::uint64_t word = record->word.load(std::memory_order_acquire);
       if (!internal::Word::Readable(word)) continue;
       internal::ValueHeader* value = context->participant.Protect(record->value);

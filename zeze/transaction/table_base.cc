@@ -1,6 +1,6 @@
 #include "zeze/transaction/table_base.h"
 
-#include <cstddef>
+#include <atomic>
 #include <iterator>
 #include <mutex>
 #include <string>
@@ -11,6 +11,9 @@
 
 #include "zeze/base/check.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/table_descriptor.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze {
 

@@ -13,6 +13,8 @@
 #include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/transaction/coherence.h"
 #include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
@@ -25,7 +27,6 @@ namespace zeze {
 using internal::Access;
 using internal::AccessState;
 using internal::Backoff;
-using internal::Outcome;
 using internal::Record;
 using internal::ValueHeader;
 using internal::Word;

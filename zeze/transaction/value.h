@@ -26,7 +26,7 @@ struct Value final : ValueHeader {
 
 template <typename V>
 Value<V>* NewValue(Participant& by, V&& value) {
-  return new (by.Allocate(sizeof(Value<V>))) Value<V>(std::move(value));
+  return new (by.Allocate(sizeof(Value<V>))) Value<V>(std::forward<V>(value));
 }
 
 template <typename V>

@@ -152,9 +152,23 @@ class MemoryFence final : public Fence {
                        database_.fences.ReadLane(server_id_, FenceLane::kFlush));
   }
 
-  Result<std::int64_t> RaiseTerm(std::int32_t shard) override {
+  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override {
     MutexLock lock(database_.mutex);
-    return database_.fences.RaiseTerm(shard);
+    const FenceTable::TermRow row = database_.fences.ReadTerm(shard);
+    if (row.term > 0 && row.holder == holder) return row.term;
+    database_.fences.RaiseTermFrom(shard, row.term, holder);
+    return row.term + 1;
+  }
+
+  Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
+    MutexLock lock(database_.mutex);
+    database_.fences.LeaseOver(server_id, epoch);
+    return {};
+  }
+
+  Result<std::map<std::int32_t, std::int64_t>> Terms() override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.Terms();
   }
 
   Result<std::vector<LiveServer>> ListLive() override {

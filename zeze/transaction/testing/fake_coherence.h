@@ -7,6 +7,7 @@
 #include <functional>
 #include <string_view>
 
+#include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
 #include "zeze/transaction/coherence.h"
 
@@ -15,12 +16,16 @@ namespace zeze::testing {
 // Set the hooks before the engine starts; they run on the thread that asks.
 class FakeCoherence final : public Coherence {
  public:
-  Result<Right> Acquire(std::string_view key, Right wanted) override {
+  Result<void> Acquire(std::string_view key, Right wanted, FreshRights& /*fresh*/,
+                       FunctionRef<void(Right)> install) override {
     ++acquires;
     if (on_acquire) on_acquire(key, wanted);
     if (!grants) return Error(ErrorCode::kUnavailable, "no right to be had");
-    return wanted;
+    install(wanted);
+    return {};
   }
+
+  void Used(FreshRights& /*fresh*/) override {}
 
   void Release(std::string_view key) override {
     ++releases;

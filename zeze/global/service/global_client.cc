@@ -1,0 +1,203 @@
+#include "zeze/global/service/global_client.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/activity.h"
+#include "zeze/base/check.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/name_hash.h"
+#include "zeze/base/result.h"
+#include "zeze/global/lease.h"
+#include "zeze/global/service/shard_session.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/storage/fence.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/engine.h"
+
+namespace zeze::global {
+
+class GlobalClient::Impl {
+ public:
+  Impl(IoThreads& io, Fence& fence, GlobalClientOptions options)
+      : io_(io), fence_(fence), options_(std::move(options)), lease_(options_.lease) {
+    ZEZE_CHECK(!options_.shards.empty());
+  }
+  ~Impl() { Abandon(); }
+
+  Result<void> Start(Engine& engine) {
+    Result<FenceStart> started =
+        fence_.Start({.server_id = options_.server_id, .holder = options_.holder});
+    if (!started.ok()) return started.error();
+    epoch_ = started.value().epoch;
+    if (Result<void> renewed = Renew(); !renewed.ok()) return renewed.error();
+    for (std::size_t shard = 0; shard < options_.shards.size(); ++shard) {
+      const auto term = started.value().terms.find(static_cast<std::int32_t>(shard));
+      shards_.push_back(std::make_unique<ShardSession>(
+          io_, engine, options_, shard, epoch_,
+          term == started.value().terms.end() ? 0 : term->second,
+          [this](const std::string& why) { Fenced(why); }));
+    }
+    lease_thread_ = std::thread([this] { KeepLease(); });
+    for (const auto& shard : shards_) shard->Connect();
+    const auto deadline = options_.clock->Now() + options_.connect_timeout;
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      if (shards_[i]->AwaitReady(deadline)) continue;
+      return Error(ErrorCode::kUnavailable,
+                   fmt::format("no session with Global {} ({}:{}): is it running, and does it use "
+                               "the same database?",
+                               i, options_.shards[i].host, options_.shards[i].port));
+    }
+    return {};
+  }
+
+  Result<void> Stop() {
+    if (stopped_) return {};
+    StopLease();
+    Result<void> finished = fenced_ ? Result<void>{} : fence_.Finish();
+    if (finished.ok() && !fenced_) {
+      for (const auto& shard : shards_) shard->NormalClose();
+    }
+    Abandon();
+    return finished;
+  }
+
+  void Abandon() {
+    stopped_ = true;
+    StopLease();
+    for (const auto& shard : shards_) shard->Stop();
+  }
+
+  ShardSession& ShardOf(std::string_view key) {
+    return *shards_[RoutingHashOfBytes(key) % shards_.size()];
+  }
+  bool LeaseValid() const {
+    return options_.clock->Now().count() < lease_until_.load(std::memory_order_acquire);
+  }
+  std::int64_t epoch() const { return epoch_; }
+
+ private:
+  Result<void> Renew() {
+    const auto sent = options_.clock->Now();
+    Result<void> renewed = fence_.Renew();
+    if (renewed.ok()) {
+      lease_.Renewed(sent);
+      lease_until_.store(lease_.until().count(), std::memory_order_release);
+    }
+    return renewed;
+  }
+
+  void KeepLease() {
+    SetThreadName("lease");
+    auto due = options_.clock->Now() + options_.lease.renew_period();
+    while (true) {
+      {
+        const MutexLock lock(mutex_);
+        while (!stop_lease_ && options_.clock->WaitUntil(wake_, mutex_, due)) {
+        }
+        if (stop_lease_) return;
+      }
+      const Result<void> renewed = Renew();
+      if (!renewed.ok() && renewed.error().code() == ErrorCode::kFenced) {
+        Fenced(renewed.error().message());
+        return;
+      }
+      if (!renewed.ok()) {
+        ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "the lease was not renewed: {}",
+                               renewed.error().message());
+      }
+      if (Result<std::map<std::int32_t, std::int64_t>> terms = fence_.Terms(); terms.ok()) {
+        for (const auto& [shard, term] : terms.value()) {
+          const auto index = static_cast<std::size_t>(shard);
+          if (index < shards_.size()) shards_[index]->OnTerm(term);
+        }
+      }
+      const auto now = options_.clock->Now();
+      due = now + (renewed.ok() ? options_.lease.renew_period() : options_.lease.renew_period() / 10);
+    }
+  }
+
+  void StopLease() {
+    {
+      const MutexLock lock(mutex_);
+      stop_lease_ = true;
+      wake_.NotifyAll();
+    }
+    if (lease_thread_.joinable() && lease_thread_.get_id() != std::this_thread::get_id()) {
+      lease_thread_.join();
+    }
+  }
+
+  void Fenced(const std::string& why) {
+    if (fenced_.exchange(true)) return;
+    lease_until_ = 0;
+    ZEZE_LOG_ERROR("this server (id {}, epoch {}) is fenced: {}", options_.server_id, epoch_, why);
+    if (options_.on_fenced) options_.on_fenced(why);
+  }
+
+  IoThreads& io_;
+  Fence& fence_;
+  const GlobalClientOptions options_;
+  Lease lease_;  // The lease thread's, once it runs.
+  std::atomic<std::int64_t> lease_until_ = 0;
+  std::atomic<bool> fenced_ = false;
+  std::int64_t epoch_ = 0;
+  bool stopped_ = false;
+  std::vector<std::unique_ptr<ShardSession>> shards_;
+  Mutex mutex_;
+  CondVar wake_;
+  bool stop_lease_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::thread lease_thread_;
+};
+
+GlobalClient::GlobalClient(IoThreads& io, Fence& fence, GlobalClientOptions options)
+    : impl_(std::make_unique<Impl>(io, fence, std::move(options))) {}
+
+GlobalClient::~GlobalClient() = default;
+
+Result<void> GlobalClient::Start(Engine& engine) {
+  return impl_->Start(engine);
+}
+
+Result<void> GlobalClient::Stop() {
+  return impl_->Stop();
+}
+
+void GlobalClient::Abandon() {
+  impl_->Abandon();
+}
+
+std::int64_t GlobalClient::epoch() const {
+  return impl_->epoch();
+}
+
+Result<void> GlobalClient::Acquire(std::string_view key, Right wanted, FreshRights& fresh,
+                                   FunctionRef<void(Right granted)> install) {
+  return impl_->ShardOf(key).Acquire(key, wanted, fresh, install);
+}
+
+void GlobalClient::Used(FreshRights& fresh) {
+  for (const std::string& key : fresh.keys) impl_->ShardOf(key).Used(key);
+}
+
+void GlobalClient::Release(std::string_view key) {
+  impl_->ShardOf(key).Release(key);
+}
+
+bool GlobalClient::LeaseValid() {
+  return impl_->LeaseValid();
+}
+
+}  // namespace zeze::global

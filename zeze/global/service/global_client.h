@@ -1,0 +1,84 @@
+// GlobalClient: a server's rights, from all shards of Global: the Coherence behind an Engine.
+//
+//   GlobalClient client(io, *storage, pool, {.server_id = 7, .shards = {{"10.0.0.1", 5002}}});
+//   Engine engine({.storage = storage, .coherence = &client});
+//   client.Start(engine);             // Epoch, lease, sessions. Then engine.Start().
+//   ...
+//   engine.Stop();                    // Saves everything,
+//   client.Stop();                    // tells the database and Global, and ends.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeze/base/clock.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/base/result.h"
+#include "zeze/global/lease.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/storage/fence.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/engine.h"
+
+namespace zeze::global {
+
+struct GlobalClientOptions {
+  struct Shard {
+    std::string host;
+    std::uint16_t port = 5002;
+  };
+
+  std::int32_t server_id = 0;
+  std::vector<Shard> shards;
+  std::string holder;  // For people who look at the database: host, process.
+  LeaseOptions lease;
+  Clock* clock = &SystemClock();
+  // How long a right that has just come is kept from others, so that its procedure can commit.
+  std::chrono::nanoseconds hold = std::chrono::milliseconds(50);
+  std::chrono::nanoseconds acquire_timeout = std::chrono::seconds(20);
+  // Start waits for so long until all shards have accepted the server.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30);
+  // This process has lost its rights for ever: end it, nothing may be saved. Called once.
+  std::function<void(const std::string& why)> on_fenced = nullptr;
+};
+
+class GlobalClient final : public Coherence {
+ public:
+  // All outlive the client.
+  GlobalClient(IoThreads& io, Fence& fence, GlobalClientOptions options);
+  ~GlobalClient() override;
+  GlobalClient(const GlobalClient&) = delete;
+  GlobalClient& operator=(const GlobalClient&) = delete;
+
+  // Before Engine::Start. Fences older processes of the same id, takes a lease, logs in everywhere.
+  Result<void> Start(Engine& engine);
+
+  // After Engine::Stop, whose last flush was the last. Without it (a crash) Global waits for the
+  // lease to end.
+  Result<void> Stop();
+
+  // Nothing is told to anybody: for a fenced process, and for tests of a crash.
+  void Abandon();
+
+  std::int64_t epoch() const;
+
+  Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
+                       FunctionRef<void(Right granted)> install) override;
+  void Used(FreshRights& fresh) override;
+  void Release(std::string_view key) override;
+  bool LeaseValid() override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace zeze::global

@@ -1,0 +1,407 @@
+#include "zeze/global/service/global_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/base/wait_group.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/global_server.h"
+#include "zeze/global/messages.h"
+#include "zeze/global/service/wire.h"
+#include "zeze/net/acceptor.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service.h"
+#include "zeze/storage/fence.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+
+namespace {
+
+// What a login may name, so that a broken peer cannot fill the memory.
+constexpr std::size_t kRightsMax = 100'000'000;
+
+// What the machine does by itself is a matter of seconds.
+constexpr std::chrono::nanoseconds kTickPeriod = std::chrono::milliseconds(50);
+
+struct Session final : ConnectionState {
+  std::vector<HeldRight> rights;  // Of the parts of a login that have come.
+};
+
+std::uint32_t StateOf(Right right) {
+  return static_cast<std::uint32_t>(right);
+}
+
+}  // namespace
+
+class GlobalService::Impl final : public GlobalOutput {
+ public:
+  Impl(IoThreads& io, Fence& fence, Executor& blocking, GlobalServiceOptions options)
+      : io_(io),
+        fence_(fence),
+        blocking_(blocking),
+        options_(std::move(options)),
+        machine_(options_.machine, *this),
+        service_(io, {.name = "Global",
+                      .frame_bytes_max = std::size_t{8} << 20,
+                      .output_bytes_max = std::size_t{64} << 20,
+                      .connections_max = kSessionsMax}) {
+    service_.OnOpen([](const ConnectionPtr& connection) {
+      connection->set_state(std::make_shared<Session>());
+    });
+    service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
+      connections_.erase(IdOf(*connection));
+      machine_.OnClosed(Now(), IdOf(*connection));
+    });
+    HandleLogins();
+    HandleRights();
+  }
+
+  Result<void> Start() {
+    Result<std::shared_ptr<Acceptor>> listening = service_.Listen(options_.acceptor);
+    if (!listening.ok()) return listening.error();
+    acceptor_ = listening.value();
+    io_.Post([this] {
+      machine_.Start(Now());
+      Tick();
+    });
+    return {};
+  }
+
+  void Stop() {
+    if (std::exchange(stopped_, true)) return;
+    service_.Stop();
+    background_.Wait();
+    // The last answers of the database and the last tick are behind this.
+    OnLoop<bool>([this] { return *alive_ = false; });
+  }
+
+  NetAddress address() const { return acceptor_->address(); }
+
+  // Runs on the network thread and waits for it.
+  template <typename T>
+  T OnLoop(std::function<T()> what) {
+    std::promise<T> promise;
+    std::future<T> future = promise.get_future();
+    io_.Post([&promise, &what] { promise.set_value(what()); });
+    return future.get();
+  }
+
+  GlobalServer& machine() { return machine_; }
+  GlobalServer::Time Now() const { return io_.clock().Now(); }
+
+  // --- GlobalOutput: messages ---
+
+  void SendLoginReply(ConnectionId to, const LoginReply& reply) override {
+    login_reply_ = {.outcome = static_cast<std::uint32_t>(reply.outcome), .term = reply.term};
+    login_answered_ = to;
+  }
+  void SendGrant(ConnectionId to, std::uint64_t request, std::string_view key,
+                 Right right) override {
+    AnswerAcquire(to, request, 0, key, StateOf(right));
+  }
+  void SendRefusal(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted,
+                   Refusal refusal) override {
+    std::int64_t code = wanted == Right::kModify ? wire::kModifyFailed : wire::kShareFailed;
+    if (refusal == Refusal::kHolderFresh) code = wire::kHolderFresh;
+    AnswerAcquire(to, request, code, key, StateOf(Right::kInvalid));
+  }
+  void SendReleased(ConnectionId to, std::uint64_t request, std::string_view key) override {
+    AnswerAcquire(to, request, 0, key, StateOf(Right::kInvalid));
+  }
+  void SendReduce(ConnectionId to, std::uint64_t serial, std::string_view key,
+                  Right right) override;
+  void Close(ConnectionId connection) override {
+    if (Connection* open = Find(connection)) open->CloseWhenSent("its session has ended");
+  }
+
+  // --- GlobalOutput: the database ---
+
+  void RaiseTerm() override {
+    InBackground([this]() -> Task {
+      auto result = fence_.RaiseTerm(options_.shard, options_.holder);
+      return [this, result] { machine_.OnTermRaised(Now(), result); };
+    });
+  }
+  void ReadTerm() override {
+    InBackground([this]() -> Task {
+      auto terms = fence_.Terms();
+      Result<std::int64_t> result =
+          terms.ok() ? Result<std::int64_t>(terms.value()[options_.shard]) : terms.error();
+      return [this, result] { machine_.OnTerm(Now(), result); };
+    });
+  }
+  void ListLive() override {
+    InBackground([this]() -> Task {
+      auto result = fence_.ListLive();
+      return [this, result] { machine_.OnLiveServers(Now(), result); };
+    });
+  }
+  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
+    InBackground([this, server_id, epoch, term]() -> Task {
+      auto result = fence_.Evict(server_id, epoch, options_.shard, term);
+      return [this, server_id, epoch, result] {
+        machine_.OnEvicted(Now(), server_id, epoch, result);
+      };
+    });
+  }
+  void ReadServer(std::int32_t server_id) override {
+    InBackground([this, server_id]() -> Task {
+      auto result = fence_.Read(server_id);
+      return [this, server_id, result] { machine_.OnServerRow(Now(), server_id, result); };
+    });
+  }
+  void LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
+    InBackground([this, server_id, epoch]() -> Task {
+      if (auto result = fence_.LeaseOver(server_id, epoch); !result.ok()) {
+        ZEZE_LOG_WARNING("the end of a lease was not noted: {}", result.error().message());
+      }
+      return [] {};
+    });
+  }
+  void Alert(const std::string& text) override {
+    ZEZE_LOG_WARNING("Global {}: {}", options_.shard, text);
+    if (options_.alert) {
+      blocking_.Post([alert = options_.alert, text] { alert(text); });
+    }
+  }
+
+ private:
+  static ConnectionId IdOf(const Connection& connection) {
+    return static_cast<ConnectionId>(connection.id());
+  }
+  Connection* Find(ConnectionId id) {
+    const auto at = connections_.find(id);
+    return at == connections_.end() ? nullptr : at->second.get();
+  }
+  void AnswerAcquire(ConnectionId to, std::uint64_t request, std::int64_t code,
+                     std::string_view key, std::uint32_t state) {
+    Connection* connection = Find(to);
+    if (connection == nullptr) return;
+    // An answer that does not fit closes the connection, which is what a lost one must do.
+    (void)connection->SendAnswer(wire::Acquire::kDescriptor, static_cast<std::int64_t>(request),
+                                 code, [key, state](ByteWriter& out) {
+                                   wire::KeyState{.key = key, .state = state}.Encode(out);
+                                 });
+  }
+  // `work` may wait; what it returns runs on the network thread.
+  void InBackground(std::function<Task()> work) {
+    background_.Add();
+    blocking_.Post([this, alive = alive_, work = std::move(work)] {
+      Task then = work();
+      io_.Post([alive, then = std::move(then)]() mutable {
+        if (*alive) then();
+      });
+      background_.Done();
+    });
+  }
+  void Tick();
+  void HandleLogins();
+  void HandleRights();
+  void Login(Request<wire::FencedLogin> request);
+  void UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id, bool again,
+                     const std::function<void(bool)>& answer);
+
+  IoThreads& io_;
+  Fence& fence_;
+  Executor& blocking_;
+  const GlobalServiceOptions options_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Network thread only.
+  GlobalServer machine_;
+  std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
+  wire::FencedLoginResult login_reply_;
+  ConnectionId login_answered_ = 0;
+  WaitGroup background_;
+  bool deposed_ = false;
+  bool stopped_ = false;
+  std::shared_ptr<Acceptor> acceptor_;
+  Service service_;  // Last: its callbacks use the rest.
+};
+
+void GlobalService::Impl::Tick() {
+  machine_.Tick(Now());
+  if (machine_.deposed() && !std::exchange(deposed_, true) && options_.deposed) {
+    blocking_.Post([deposed = options_.deposed] { deposed(); });
+  }
+  io_.PostAfter(kTickPeriod, [this, alive = alive_] {
+    if (*alive) Tick();
+  });
+}
+
+void GlobalService::Impl::SendReduce(ConnectionId to, std::uint64_t serial, std::string_view key,
+                                     Right right) {
+  Connection* connection = Find(to);
+  if (connection == nullptr) return;
+  const wire::KeyState argument{.key = key, .state = StateOf(right)};
+  // The machine has its own, shorter time-out.
+  const CallOptions call{.timeout = options_.machine.reduce_timeout * 2};
+  Result<void> sent = connection->Call<wire::Reduce>(
+      argument, call, [this, to, serial, key = std::string(key)](RpcReply<wire::Reduce> reply) {
+        if (reply.outcome != RpcOutcome::kAnswered) return;  // The close tells the machine.
+        // A negative code is of the framework: nothing was lowered. Old peers add codes of their own.
+        if (reply.result_code >= 0 && reply.result.state <= StateOf(Right::kModify)) {
+          machine_.OnReduced(Now(), to, serial, key, static_cast<Right>(reply.result.state));
+        } else {
+          machine_.OnReduceFailed(Now(), to, serial, key,
+                                  reply.result.state == wire::kStateFresh
+                                      ? Refusal::kHolderFresh
+                                      : Refusal::kHolderFailed);
+        }
+      });
+  if (!sent.ok()) connection->Close(sent.error().message());
+}
+
+void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
+  const ConnectionId from = IdOf(*request.connection());
+  auto* session = request.connection()->state<Session>();
+  wire::FencedLoginArgument& argument = request.argument();
+  if (session->rights.size() + argument.rights.size() > kRightsMax) {
+    request.connection()->Close("a login names too many rights");
+    return;
+  }
+  std::move(argument.rights.begin(), argument.rights.end(), std::back_inserter(session->rights));
+  if (!argument.last) {
+    (void)request.Answer({});
+    return;
+  }
+  connections_[from] = request.connection();
+  login_answered_ = 0;
+  machine_.OnLogin(Now(), from,
+                   {.server_id = argument.server_id,
+                    .epoch = argument.epoch,
+                    .start_term = argument.start_term,
+                    .rights = std::exchange(session->rights, {})});
+  if (login_answered_ == from) (void)request.Answer(login_reply_);
+}
+
+void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id,
+                                        bool again, const std::function<void(bool)>& answer) {
+  connections_[IdOf(*connection)] = connection;
+  const bool accepted = machine_.OnUnfencedLogin(Now(), IdOf(*connection), server_id, again);
+  if (!accepted) {
+    ZEZE_LOG_WARNING("Global {}: server {} without a fence is refused{}", options_.shard, server_id,
+                     options_.machine.unfenced_wait.count() == 0
+                         ? ": such servers are not allowed here (see UnfencedServers)"
+                         : "");
+  }
+  answer(accepted);
+}
+
+void GlobalService::Impl::HandleLogins() {
+  service_.Handle<wire::FencedLogin>(
+      [this](Request<wire::FencedLogin> request) { Login(std::move(request)); });
+  service_.Handle<wire::Login>([this](Request<wire::Login> request) {
+    UnfencedLogin(request.connection(), request.argument().server_id, false, [&](bool accepted) {
+      (void)request.Answer(accepted ? 0 : wire::kLoginRefused, {});
+    });
+  });
+  service_.Handle<wire::ReLogin>([this](Request<wire::ReLogin> request) {
+    UnfencedLogin(request.connection(), request.argument().server_id, true, [&](bool accepted) {
+      (void)request.Answer(accepted ? 0 : wire::kReloginRefused, {});
+    });
+  });
+  service_.Handle<wire::NormalClose>([this](Request<wire::NormalClose> request) {
+    const ConnectionId from = IdOf(*request.connection());
+    if (!machine_.LoggedIn(from)) {
+      (void)request.AnswerCode(wire::kNotLoggedIn);
+      return;
+    }
+    (void)request.Answer({});
+    machine_.OnNormalClose(Now(), from);
+  });
+  service_.Handle<wire::KeepAlive>([this](Request<wire::KeepAlive> request) {
+    const bool known = machine_.LoggedIn(IdOf(*request.connection()));
+    (void)request.AnswerCode(known ? 0 : wire::kNotLoggedIn);
+  });
+  // The key of old consoles is no secret: see `zeze admin cleanup`.
+  service_.Handle<wire::Cleanup>([](Request<wire::Cleanup> request) {
+    (void)request.AnswerCode(wire::kCleanupRefused);
+  });
+}
+
+void GlobalService::Impl::HandleRights() {
+  service_.HandleRaw(
+      wire::Acquire::kDescriptor,
+      [this](Connection& connection, const Frame& frame) -> Result<void> {
+        ByteReader in(frame.payload);
+        wire::KeyState argument;
+        argument.Decode(in);
+        if (!in.ok()) return in.ToError(wire::Acquire::kDescriptor.full_name);
+        const ConnectionId from = IdOf(connection);
+        const auto request = static_cast<std::uint64_t>(frame.session_id);
+        const auto answer = [&](std::int64_t code) {
+          (void)connection.SendAnswer(wire::Acquire::kDescriptor, frame.session_id, code,
+                                      [&argument](ByteWriter& out) {
+                                        wire::KeyState{.key = argument.key}.Encode(out);
+                                      });
+        };
+        if (!machine_.LoggedIn(from)) {
+          answer(wire::kNotLoggedIn);
+        } else if (argument.state == StateOf(Right::kInvalid)) {
+          machine_.OnRelease(Now(), from, request, argument.key);
+        } else if (argument.state <= StateOf(Right::kModify)) {
+          machine_.OnAcquire(Now(), from, request, argument.key,
+                             static_cast<Right>(argument.state));
+        } else {
+          answer(wire::kBadState);
+        }
+        return {};
+      });
+}
+
+// --- the service --------------------------------------------------------------------------------
+
+GlobalService::GlobalService(IoThreads& io, Fence& fence, Executor& blocking,
+                             GlobalServiceOptions options)
+    : impl_(std::make_unique<Impl>(io, fence, blocking, std::move(options))) {}
+
+GlobalService::~GlobalService() {
+  Stop();
+}
+
+Result<void> GlobalService::Start() {
+  return impl_->Start();
+}
+
+void GlobalService::Stop() {
+  impl_->Stop();
+}
+
+NetAddress GlobalService::address() const {
+  return impl_->address();
+}
+
+GlobalService::Status GlobalService::GetStatus() const {
+  return impl_->OnLoop<Status>([this] {
+    const GlobalServer& machine = impl_->machine();
+    return Status{.term = machine.term(),
+                  .serving = machine.serving(),
+                  .unfenced = machine.unfenced(),
+                  .keys = machine.directory().key_count()};
+  });
+}
+
+bool GlobalService::CleanUp(std::int32_t server_id) {
+  return impl_->OnLoop<bool>([this, server_id] {
+    const bool found = impl_->machine().Cleanup(impl_->Now(), server_id);
+    return found;
+  });
+}
+
+}  // namespace zeze::global

@@ -1,0 +1,73 @@
+// GlobalService: one shard of Global on the network (what `zeze global` runs).
+//
+//   GlobalService global(io, *storage->fence(), pool, {.shard = 0, .acceptor = {.port = 5002}});
+//   Result<void> started = global.Start();
+//   ...
+//   global.Stop();
+//
+// The machine (global_server.h) lives on the network thread, which must be the only one of its
+// IoThreads; the calls to the database run on the executor.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "zeze/base/executor.h"
+#include "zeze/base/result.h"
+#include "zeze/global/global_server.h"
+#include "zeze/net/acceptor.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/storage/fence.h"
+
+namespace zeze::global {
+
+struct GlobalServiceOptions {
+  std::int32_t shard = 0;
+  AcceptorOptions acceptor = {.port = 5002};
+  GlobalOptions machine;
+  // Who it is, in the database: unique among all processes and starts.
+  std::string holder = {};
+  // For the operators: loss, eviction, take-over. Runs on the executor.
+  std::function<void(const std::string& text)> alert = nullptr;
+  // The shard was taken over by another process, or the database cannot be asked any more.
+  std::function<void()> deposed = nullptr;
+};
+
+class GlobalService {
+ public:
+  // All outlive the service. `fence` is that of a storage for which Start was not called.
+  GlobalService(IoThreads& io, Fence& fence, Executor& blocking, GlobalServiceOptions options);
+  ~GlobalService();
+  GlobalService(const GlobalService&) = delete;
+  GlobalService& operator=(const GlobalService&) = delete;
+
+  // Listens at once; grants when the recovery is done.
+  Result<void> Start();
+  void Stop();
+
+  // Where it listens.
+  NetAddress address() const;
+
+  struct Status {
+    std::int64_t term = 0;
+    bool serving = false;
+    bool unfenced = false;  // Old peers take part.
+    std::size_t keys = 0;
+  };
+  // Waits for the network thread.
+  Status GetStatus() const;
+
+  // Takes the rights of a server away, alive or not. False: it has no session. Waits likewise.
+  bool CleanUp(std::int32_t server_id);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace zeze::global

@@ -1,0 +1,391 @@
+#include "zeze/global/service/shard_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/name_hash.h"
+#include "zeze/base/result.h"
+#include "zeze/global/agent.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/messages.h"
+#include "zeze/global/service/global_client.h"
+#include "zeze/global/service/wire.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/engine.h"
+
+namespace zeze::global {
+
+namespace {
+
+constexpr std::size_t kLoginPartBytes = std::size_t{1} << 20;
+constexpr auto kReconnectDelay = std::chrono::milliseconds(100);
+constexpr auto kReconnectDelayMax = std::chrono::seconds(1);
+
+ConnectionId IdOf(const Connection& connection) {
+  return static_cast<ConnectionId>(connection.id());
+}
+
+}  // namespace
+
+ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOptions& options,
+                           std::size_t shard, std::int64_t epoch, std::int64_t start_term,
+                           std::function<void(const std::string&)> fenced)
+    : io_(io),
+      engine_(engine),
+      options_(options),
+      shard_(shard),
+      fenced_(std::move(fenced)),
+      agent_({.server_id = options.server_id, .epoch = epoch, .start_term = start_term}, *this),
+      service_(io, {.name = fmt::format("GlobalClient{}", shard),
+                    .frame_bytes_max = std::size_t{8} << 20,
+                    .output_bytes_max = std::size_t{64} << 20}) {
+  service_.OnOpen([this](const ConnectionPtr& connection) {
+    {
+      const MutexLock lock(mutex_);
+      connection_ = connection;
+    }
+    WithAgent([&](GlobalAgent& agent) { agent.OnConnected(IdOf(*connection)); });
+  });
+  service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
+    WithAgent([&](GlobalAgent& agent) { agent.OnClosed(IdOf(*connection)); });
+    const MutexLock lock(mutex_);
+    if (connection_ == connection) connection_ = nullptr;
+    changed_.NotifyAll();
+  });
+  service_.Handle<wire::Reduce>(
+      [this](::zeze::Request<wire::Reduce> request) { OnReduce(std::move(request)); });
+}
+
+ShardSession::~ShardSession() {
+  Stop();
+}
+
+void ShardSession::Connect() {
+  const GlobalClientOptions::Shard& where = options_.shards[shard_];
+  service_.Connect({.host = where.host,
+                    .port = where.port,
+                    .first_delay = kReconnectDelay,
+                    .delay_max = kReconnectDelayMax});
+}
+
+void ShardSession::Stop() {
+  service_.Stop();
+  std::map<std::uint64_t, ::zeze::Request<wire::Reduce>> reduces;
+  const MutexLock lock(mutex_);
+  *alive_ = false;
+  reduces.swap(reduces_);
+}
+
+bool ShardSession::Mine(std::string_view key) const {
+  return RoutingHashOfBytes(key) % options_.shards.size() == shard_;
+}
+
+void ShardSession::WithAgent(FunctionRef<void(GlobalAgent&)> work) {
+  std::vector<std::function<void()>> after;
+  {
+    const MutexLock lock(mutex_);
+    work(agent_);
+    after.swap(after_);
+    changed_.NotifyAll();
+  }
+  for (const auto& what : after) what();
+}
+
+bool ShardSession::AwaitReady(std::chrono::nanoseconds deadline) {
+  const MutexLock lock(mutex_);
+  while (!agent_.ready()) {
+    if (!options_.clock->WaitUntil(changed_, mutex_, deadline)) return agent_.ready();
+  }
+  return true;
+}
+
+void ShardSession::OnTerm(std::int64_t term) {
+  WithAgent([term](GlobalAgent& agent) { agent.OnTerm(term); });
+}
+
+// --- asking ---------------------------------------------------------------------------------------
+
+Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRights& fresh,
+                                   FunctionRef<void(Right)> install) {
+  // What stands behind the awaited key in the order of all is given up: no two procedures wait for
+  // each other with rights in their hands (rule 21).
+  for (const std::string& held : fresh.keys) {
+    if (held > key) Used(held);
+  }
+  Asking* asking = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    if (asking_.contains(key)) {
+      while (asking_.contains(key)) changed_.Wait(mutex_);
+      return {};
+    }
+    asking = &asking_[std::string(key)];
+    asking->install = &install;
+  }
+  WithAgent([&](GlobalAgent& agent) { agent.Acquire(++last_request_, key, wanted); });
+  const MutexLock lock(mutex_);
+  while (!asking->done) changed_.Wait(mutex_);
+  const Result<void> result = asking->result;
+  asking_.erase(asking_.find(key));
+  changed_.NotifyAll();
+  if (!result.ok()) return result;
+  fresh.keys.emplace_back(key);
+  return {};
+}
+
+void ShardSession::Release(std::string_view key) {
+  Asking* asking = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    while (asking_.contains(key)) changed_.Wait(mutex_);
+    asking = &asking_[std::string(key)];
+  }
+  WithAgent([&](GlobalAgent& agent) { agent.Release(++last_request_, key); });
+  const MutexLock lock(mutex_);
+  while (!asking->done) changed_.Wait(mutex_);
+  asking_.erase(asking_.find(key));
+  changed_.NotifyAll();
+}
+
+void ShardSession::Finish(const std::string& key, Result<void> result) {
+  const auto at = asking_.find(key);
+  if (at == asking_.end()) return;
+  at->second.result = std::move(result);
+  at->second.done = true;
+  changed_.NotifyAll();
+}
+
+void ShardSession::Granted(std::uint64_t /*request*/, std::string_view key, Right right) {
+  held_[std::string(key)] = options_.clock->Now() + options_.hold;
+  after_.emplace_back([this, key = std::string(key), right] {
+    const FunctionRef<void(Right)>* install = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      install = asking_.find(key)->second.install;
+    }
+    (*install)(right);  // Whoever asks waits for it.
+    const MutexLock lock(mutex_);
+    Finish(key, {});
+  });
+}
+
+void ShardSession::Failed(std::uint64_t /*request*/, std::string_view key, AcquireFailure why) {
+  const char* text = "its holder cannot be reached or has failed";
+  if (why == AcquireFailure::kDisconnected) text = "there is no session with Global";
+  if (why == AcquireFailure::kBusy) text = "its holder is using it";
+  Finish(std::string(key),
+         Error(ErrorCode::kUnavailable, fmt::format("the right of a record cannot be had: {}", text)));
+}
+
+void ShardSession::Released(std::uint64_t /*request*/, std::string_view key) {
+  Finish(std::string(key), {});
+}
+
+void ShardSession::SendState(ConnectionId to, std::uint64_t request, std::string_view key,
+                             Right wanted) {
+  if (connection_ == nullptr || IdOf(*connection_) != to) return;
+  const wire::KeyState argument{.key = key, .state = static_cast<std::uint32_t>(wanted)};
+  Result<void> sent = connection_->Call<wire::Acquire>(
+      argument, {.timeout = options_.acquire_timeout},
+      [this, to, request, key = std::string(key), wanted](RpcReply<wire::Acquire> reply) {
+        OnReply(to, request, key, wanted, reply);
+      });
+  // Not sent means not asked; the close fails everything that waits.
+  if (!sent.ok()) connection_->Close(sent.error().message());
+}
+
+void ShardSession::SendAcquire(ConnectionId to, std::uint64_t request, std::string_view key,
+                               Right wanted) {
+  SendState(to, request, key, wanted);
+}
+
+void ShardSession::SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) {
+  SendState(to, request, key, Right::kInvalid);
+}
+
+void ShardSession::OnReply(ConnectionId from, std::uint64_t request, const std::string& key,
+                           Right wanted, const RpcReply<wire::Acquire>& reply) {
+  WithAgent([&](GlobalAgent& agent) {
+    const bool answered = reply.outcome == RpcOutcome::kAnswered;
+    if (wanted == Right::kInvalid) {
+      agent.OnReleased(from, request, key);
+    } else if (answered && reply.result.state >= static_cast<std::uint32_t>(wanted) &&
+               reply.result.state <= static_cast<std::uint32_t>(Right::kModify)) {
+      agent.OnGrant(from, request, key, static_cast<Right>(reply.result.state));
+    } else {
+      agent.OnRefusal(from, request, key,
+                      answered && reply.result_code == wire::kHolderFresh ? Refusal::kHolderFresh
+                                                                          : Refusal::kHolderFailed);
+    }
+  });
+}
+
+// --- being asked ----------------------------------------------------------------------------------
+
+void ShardSession::OnReduce(::zeze::Request<wire::Reduce> request) {
+  const ConnectionId from = IdOf(*request.connection());
+  const std::string key(request.argument().key);
+  const std::uint32_t state = request.argument().state;
+  if (state > static_cast<std::uint32_t>(Right::kShare)) {
+    (void)request.Answer(wire::kReduceBadState, {.key = key, .state = state});
+    return;
+  }
+  WithAgent([&](GlobalAgent& agent) {
+    const std::uint64_t serial = ++last_serial_;
+    reduces_.emplace(serial, std::move(request));
+    agent.OnReduce(from, serial, key, static_cast<Right>(state));
+  });
+}
+
+void ShardSession::Reduce(ConnectionId from, std::uint64_t serial, std::string_view key,
+                          Right to) {
+  after_.emplace_back([this, key = std::string(key),
+                       reduce = Deferred{.connection = from, .serial = serial, .to = to}] {
+    TryReduce(key, reduce);
+  });
+}
+
+void ShardSession::TryReduce(const std::string& key, const Deferred& reduce) {
+  {
+    const MutexLock lock(mutex_);
+    const auto held = held_.find(key);
+    const auto now = options_.clock->Now();
+    if (held != held_.end() && held->second > now) {
+      deferred_[key] = reduce;
+      io_.PostAfter(held->second - now, [this, alive = alive_, key] {
+        std::optional<Deferred> due;
+        {
+          const MutexLock later(mutex_);
+          if (!*alive) return;
+          held_.erase(key);
+          const auto at = deferred_.find(key);
+          if (at == deferred_.end()) return;
+          due = at->second;
+          deferred_.erase(at);
+        }
+        TryReduce(key, *due);
+      });
+      return;
+    }
+    if (held != held_.end()) held_.erase(held);
+  }
+  engine_.ReduceThen(key, reduce.to, [this, key, reduce] {
+    WithAgent([&](GlobalAgent& agent) {
+      agent.Reduced(reduce.connection, reduce.serial, key, reduce.to);
+      reduces_.erase(reduce.serial);  // Of a connection that is gone.
+    });
+  });
+}
+
+void ShardSession::Used(const std::string& key) {
+  std::optional<Deferred> due;
+  {
+    const MutexLock lock(mutex_);
+    held_.erase(key);
+    const auto at = deferred_.find(key);
+    if (at == deferred_.end()) return;
+    due = at->second;
+    deferred_.erase(at);
+  }
+  TryReduce(key, *due);
+}
+
+void ShardSession::SendReduced(ConnectionId /*to*/, std::uint64_t serial, std::string_view key,
+                               Right now) {
+  const auto at = reduces_.find(serial);
+  if (at == reduces_.end()) return;
+  (void)at->second.Answer({.key = key, .state = static_cast<std::uint32_t>(now)});
+}
+
+// --- the session ----------------------------------------------------------------------------------
+
+std::vector<HeldRight> ShardSession::Rights() {
+  std::vector<HeldRight> rights;
+  engine_.ForEachRight([&](std::string_view key, Right right) {
+    if (Mine(key)) rights.push_back({.key = std::string(key), .right = right});
+  });
+  return rights;
+}
+
+void ShardSession::SendLogin(ConnectionId to, const LoginRequest& request) {
+  wire::FencedLoginArgument part{.server_id = request.server_id,
+                                 .hash_index = static_cast<std::int32_t>(shard_),
+                                 .epoch = request.epoch,
+                                 .start_term = request.start_term,
+                                 .last = false,
+                                 .rights = {}};
+  std::size_t bytes = 0;
+  for (const HeldRight& one : request.rights) {
+    part.rights.push_back(one);
+    bytes += one.key.size() + 8;
+    if (bytes < kLoginPartBytes) continue;
+    (void)connection_->Call<wire::FencedLogin>(part, {}, [](const RpcReply<wire::FencedLogin>&) {});
+    part.rights.clear();
+    bytes = 0;
+  }
+  part.last = true;
+  Result<void> sent = connection_->Call<wire::FencedLogin>(
+      part, {}, [this, to](const RpcReply<wire::FencedLogin>& reply) {
+        if (!reply.ok()) {
+          const MutexLock lock(mutex_);
+          if (connection_ != nullptr && IdOf(*connection_) == to) {
+            connection_->Close("no answer to the login");
+          }
+          return;
+        }
+        WithAgent([&](GlobalAgent& agent) {
+          agent.OnLoginReply(to, {.outcome = static_cast<LoginOutcome>(reply.result.outcome),
+                                  .term = reply.result.term});
+        });
+      });
+  if (!sent.ok()) connection_->Close(sent.error().message());
+}
+
+void ShardSession::SendNormalClose(ConnectionId /*to*/) {
+  Result<void> sent =
+      connection_->Call<wire::NormalClose>({}, {}, [this](const RpcReply<wire::NormalClose>&) {
+        const MutexLock lock(mutex_);
+        closed_normally_ = true;
+        changed_.NotifyAll();
+      });
+  if (!sent.ok()) closed_normally_ = true;
+}
+
+void ShardSession::NormalClose() {
+  const auto deadline = options_.clock->Now() + std::chrono::seconds(5);
+  bool sent = false;
+  WithAgent([&](GlobalAgent& agent) {
+    sent = agent.ready();
+    agent.NormalClose();
+  });
+  const MutexLock lock(mutex_);
+  while (sent && !closed_normally_ && options_.clock->WaitUntil(changed_, mutex_, deadline)) {
+  }
+}
+
+void ShardSession::Close(ConnectionId connection) {
+  if (connection_ != nullptr && IdOf(*connection_) == connection) {
+    connection_->Close("the session with this Global is over");
+  }
+}
+
+void ShardSession::Fenced() {
+  after_.emplace_back([this] { fenced_("Global refuses this epoch for ever"); });
+}
+
+}  // namespace zeze::global

@@ -1,0 +1,118 @@
+// ShardSession: GlobalAgent on the network: a server's session with one shard of Global.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/function_ref.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/global/agent.h"
+#include "zeze/global/directory.h"
+#include "zeze/global/messages.h"
+#include "zeze/global/service/global_client.h"
+#include "zeze/global/service/wire.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/engine.h"
+
+namespace zeze::global {
+
+// Thread-safe. Messages are handled on the connection's network thread, in order. What they do to
+// records happens there too, after the mutex is free: the record layer may call back.
+class ShardSession final : private AgentOutput {
+ public:
+  ShardSession(IoThreads& io, Engine& engine, const GlobalClientOptions& options,
+               std::size_t shard, std::int64_t epoch, std::int64_t start_term,
+               std::function<void(const std::string&)> fenced);
+  ~ShardSession();
+  ShardSession(const ShardSession&) = delete;
+  ShardSession& operator=(const ShardSession&) = delete;
+
+  void Connect();
+  // False: not in time.
+  bool AwaitReady(std::chrono::nanoseconds deadline);
+  void OnTerm(std::int64_t term);
+  Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
+                       FunctionRef<void(Right)> install);
+  void Used(const std::string& key);
+  void Release(std::string_view key);
+  // Gives everything back; waits for the answer.
+  void NormalClose();
+  void Stop();
+
+ private:
+  // Somebody asks for a key, or gives it back.
+  struct Asking {
+    const FunctionRef<void(Right)>* install = nullptr;  // Null: a release.
+    bool done = false;
+    Result<void> result;
+  };
+  struct Deferred {
+    ConnectionId connection = 0;
+    std::uint64_t serial = 0;
+    Right to = Right::kInvalid;
+  };
+
+  // AgentOutput; all with the mutex held.
+  void SendLogin(ConnectionId to, const LoginRequest& request) override;
+  void SendAcquire(ConnectionId to, std::uint64_t request, std::string_view key,
+                   Right wanted) override;
+  void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) override;
+  void SendNormalClose(ConnectionId to) override;
+  void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key,
+                   Right now) override;
+  void Close(ConnectionId connection) override;
+  std::vector<HeldRight> Rights() override;
+  void Granted(std::uint64_t request, std::string_view key, Right right) override;
+  void Failed(std::uint64_t request, std::string_view key, AcquireFailure why) override;
+  void Released(std::uint64_t request, std::string_view key) override;
+  void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) override;
+  void Fenced() override;
+
+  void SendState(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted);
+  void OnReply(ConnectionId from, std::uint64_t request, const std::string& key, Right wanted,
+               const RpcReply<wire::Acquire>& reply);
+  void OnReduce(::zeze::Request<wire::Reduce> request);
+  // Lowers the right and answers when it is saved, unless a procedure holds on to it.
+  void TryReduce(const std::string& key, const Deferred& reduce);
+  void Finish(const std::string& key, Result<void> result) ZEZE_REQUIRES(mutex_);
+  // Runs `work` with the mutex held, then what it left to be done without.
+  void WithAgent(FunctionRef<void(GlobalAgent&)> work);
+  bool Mine(std::string_view key) const;
+
+  IoThreads& io_;
+  Engine& engine_;
+  const GlobalClientOptions& options_;
+  const std::size_t shard_;
+  const std::function<void(const std::string&)> fenced_;
+  Mutex mutex_;
+  CondVar changed_;
+  GlobalAgent agent_ ZEZE_GUARDED_BY(mutex_);
+  ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
+  bool closed_normally_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::uint64_t last_request_ ZEZE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_serial_ ZEZE_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Asking, std::less<>> asking_ ZEZE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, ::zeze::Request<wire::Reduce>> reduces_ ZEZE_GUARDED_BY(mutex_);
+  // Until when a key is not given away.
+  std::map<std::string, std::chrono::nanoseconds, std::less<>> held_ ZEZE_GUARDED_BY(mutex_);
+  std::map<std::string, Deferred, std::less<>> deferred_ ZEZE_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> after_ ZEZE_GUARDED_BY(mutex_);
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Service service_;  // Last: its callbacks use the rest.
+};
+
+}  // namespace zeze::global
