@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,14 @@ using Parameter = PostgresParameter;
 
 Error FenceError(ErrorCode code, std::string_view what, std::string_view message) {
   return {code, fmt::format("cannot {}: {}", what, message)};
+}
+
+std::map<std::int32_t, std::int64_t> TermsIn(const PostgresAnswer& answer) {
+  std::map<std::int32_t, std::int64_t> terms;
+  for (int row = 0; row < answer.row_count(); ++row) {
+    terms.emplace(static_cast<std::int32_t>(answer.number(row, 0)), answer.number(row, 1));
+  }
+  return terms;
 }
 
 PostgresAnswer LockGuard(PostgresConnection& connection, std::string_view mode) {
@@ -143,10 +152,7 @@ Result<FenceStart> PostgresFence::Start(const FenceStartOptions& options) {
     collided = true;
     answer = connection.Execute("SELECT shard, term FROM zeze_global WHERE shard >= 0");
     if (!answer.ok()) return answer;
-    for (int row = 0; row < answer.row_count(); ++row) {
-      started.terms.emplace(static_cast<std::int32_t>(answer.number(row, 0)),
-                            answer.number(row, 1));
-    }
+    started.terms = TermsIn(answer);
     answer = LockLanes(connection, options.server_id);
     if (!answer.ok()) return answer;
     answer = NoteFenced(connection, options.server_id, INT64_MAX);
@@ -188,16 +194,19 @@ Result<void> PostgresFence::Finish() {
                      {.epoch = row.value().epoch, .flush_seq = 0, .live = row.value().live});
 }
 
-Result<std::int64_t> PostgresFence::RaiseTerm(std::int32_t shard) {
+Result<std::int64_t> PostgresFence::RaiseTerm(std::int32_t shard, const std::string& holder) {
   ZEZE_CHECK(shard >= 0);
   std::int64_t term = 0;
   const Result<void> done = InTransaction("raise the term", [&](PostgresConnection& connection) {
     PostgresAnswer answer = LockGuard(connection, "FOR UPDATE");
     if (!answer.ok()) return answer;
-    const std::array<Parameter, 1> parameters = {Parameter::Number(shard)};
+    const std::array<Parameter, 2> parameters = {Parameter::Number(shard), Parameter::Text(holder)};
+    // A term that is the holder's already stays: the call before has done it, and nobody heard.
     answer = connection.Execute(
-        "INSERT INTO zeze_global AS old (shard, term) VALUES ($1::int, 1)"
-        " ON CONFLICT (shard) DO UPDATE SET term = old.term + 1 RETURNING term",
+        "INSERT INTO zeze_global AS old (shard, term, holder) VALUES ($1::int, 1, $2::text)"
+        " ON CONFLICT (shard) DO UPDATE SET holder = excluded.holder,"
+        " term = old.term + CASE WHEN old.holder = excluded.holder THEN 0 ELSE 1 END"
+        " RETURNING term",
         parameters);
     if (answer.ok()) term = answer.number(0, 0);
     return answer;
@@ -256,6 +265,21 @@ Result<EvictOutcome> PostgresFence::Evict(std::int32_t server_id, std::int64_t e
   });
   if (!done.ok()) return done.error();
   return outcome;
+}
+
+Result<void> PostgresFence::LeaseOver(std::int32_t server_id, std::int64_t epoch) {
+  return InTransaction("note the end of a lease", [&](PostgresConnection& connection) {
+    const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
+                                                 Parameter::Number(epoch)};
+    return connection.Execute(
+        "DELETE FROM zeze_fenced WHERE server_id = $1::int AND epoch = $2::bigint", parameters);
+  });
+}
+
+Result<std::map<std::int32_t, std::int64_t>> PostgresFence::Terms() {
+  Result<PostgresAnswer> answer = Query("SELECT shard, term FROM zeze_global WHERE shard >= 0", {});
+  if (!answer.ok()) return answer.error();
+  return TermsIn(answer.value());
 }
 
 Result<Fence::ServerRow> PostgresFence::Read(std::int32_t server_id) {

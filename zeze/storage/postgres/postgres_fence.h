@@ -2,7 +2,7 @@
 //
 //   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder
 //   zeze_fenced  fenced epochs whose lease nobody has seen to be over
-//   zeze_global  a row for each shard: term; and the guard row, shard -1
+//   zeze_global  a row for each shard: term, holder; and the guard row, shard -1
 //
 // Start holds the guard row with a share lock while it reads the terms and marks its server live;
 // RaiseTerm holds it alone. So a Global that raised its term lists every server that has seen an
@@ -13,6 +13,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +37,13 @@ class PostgresFence final : public Fence {
   Result<FenceStart> Start(const FenceStartOptions& options) override;
   Result<void> Renew() override;
   Result<void> Finish() override;
-  Result<std::int64_t> RaiseTerm(std::int32_t shard) override;
+  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override;
   Result<std::vector<LiveServer>> ListLive() override;
   Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                              std::int64_t term) override;
+  Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
   Result<ServerRow> Read(std::int32_t server_id) override;
+  Result<std::map<std::int32_t, std::int64_t>> Terms() override;
   Result<std::string> History() override;
 
   static constexpr const char* kCreateTablesSql =
@@ -49,9 +53,10 @@ class PostgresFence final : public Fence {
       " PRIMARY KEY (server_id, lane));"
       "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id int, epoch bigint,"
       " PRIMARY KEY (server_id, epoch));"
-      "CREATE TABLE IF NOT EXISTS zeze_global (shard int PRIMARY KEY, term bigint NOT NULL);";
+      "CREATE TABLE IF NOT EXISTS zeze_global (shard int PRIMARY KEY, term bigint NOT NULL,"
+      " holder text NOT NULL);";
   static constexpr const char* kGuardRowSql =
-      "INSERT INTO zeze_global (shard, term) VALUES (-1, 0) ON CONFLICT DO NOTHING";
+      "INSERT INTO zeze_global (shard, term, holder) VALUES (-1, 0, '') ON CONFLICT DO NOTHING";
 
  private:
   // Returns the first answer that failed. Run again after collisions.

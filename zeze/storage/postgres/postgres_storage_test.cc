@@ -38,8 +38,8 @@ class FencedPostgresHome final : public FencedHome {
     if (proxy_port != 0) url.replace(PortAt(), port_text().size(), std::to_string(proxy_port));
     return OpenPostgresStorage({.url = url,
                                 .statement_timeout = std::chrono::seconds(5),
-                                .lock_timeout = std::chrono::milliseconds(300),
-                                .retry_for = std::chrono::milliseconds(1500)});
+                                .lock_timeout = std::chrono::milliseconds(200),
+                                .retry_for = std::chrono::milliseconds(800)});
   }
 
   int port() const override { return std::stoi(port_text()); }

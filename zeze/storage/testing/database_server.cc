@@ -247,7 +247,7 @@ class MariaDbServer final : public DatabaseServer {
                                         "--max-connections=200",
                                         "--max-allowed-packet=64M"};
     if (!sync_) {
-      command.insert(command.end(), {"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
+      command.insert(command.end(), {"--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0",
                                      "--innodb-flush-method=nosync", "--sync-frm=0"});
     }
     if (nodes_.size() > 1) AddGalera(index, command);

@@ -29,6 +29,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
@@ -54,6 +55,10 @@ class FencedHome {
 
   // Whether a transaction that has passed the fence of this server is open.
   virtual bool FlushIsOpen(std::int32_t /*server_id*/) { return false; }
+
+  // Whether a writer waits for another one that has the row, instead of one of them being turned
+  // away when it commits.
+  virtual bool writers_wait() const { return true; }
 
   // The database forgets the last flush of the server, as a restored backup would.
   virtual void LoseLastFlush(std::int32_t /*server_id*/) {}
@@ -89,6 +94,14 @@ class FencedProcess {
         fence().Start({.server_id = server_id, .holder = "holder " + std::to_string(server_id)});
     EXPECT_TRUE(started.ok()) << started.error().message();
     return started.ok() ? started.value().epoch : 0;
+  }
+
+  // Every time as another Global.
+  std::int64_t RaiseTerm(std::int32_t shard) {
+    static std::atomic<int> globals = 0;
+    Result<std::int64_t> term = fence().RaiseTerm(shard, "global " + std::to_string(++globals));
+    EXPECT_TRUE(term.ok()) << term.error().message();
+    return term.ok() ? term.value() : 0;
   }
 
   Result<void> Flush(std::string_view key, std::string_view value) {
@@ -134,7 +147,11 @@ class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
   }
 
   void AwaitOpenFlush(std::int32_t server_id) {
-    while (!home_->FlushIsOpen(server_id)) std::this_thread::yield();
+    const auto deadline = SystemClock().Now() + std::chrono::seconds(30);
+    while (!home_->FlushIsOpen(server_id)) {
+      ASSERT_LT(SystemClock().Now(), deadline) << "the flush has not passed its fence";
+      std::this_thread::yield();
+    }
   }
 
   // Starts a flush that passes the fence and stops right before its COMMIT arrives.
@@ -234,7 +251,7 @@ TEST_P(FenceConformanceTest, EvictsAServer) {
   const std::int64_t epoch = server->Start(7);
   ASSERT_EQ(server->FlushOutcome("k", "before"), "ok");
   auto global = Open();
-  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  const std::int64_t term = global->RaiseTerm(0);
 
   EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
 
@@ -249,7 +266,7 @@ TEST_P(FenceConformanceTest, EvictsRepeatedlyButNeverASuccessor) {
   auto server = Open();
   const std::int64_t epoch = server->Start(7);
   auto global = Open();
-  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  const std::int64_t term = global->RaiseTerm(0);
   for (int time = 0; time < 2; ++time) {
     EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
     EXPECT_EQ(global->fence().Read(7).value().epoch, epoch + 1);
@@ -265,7 +282,7 @@ TEST_P(FenceConformanceTest, EvictsRepeatedlyButNeverASuccessor) {
 
 TEST_P(FenceConformanceTest, EvictsAServerThatTheDatabaseHasNotSeen) {
   auto global = Open();
-  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  const std::int64_t term = global->RaiseTerm(0);
 
   EXPECT_EQ(global->fence().Evict(7, 4, 0, term).value(), EvictOutcome::kEvicted);
 
@@ -278,8 +295,8 @@ TEST_P(FenceConformanceTest, RefusesAnEvictionUnderAnOldTerm) {
   auto server = Open();
   const std::int64_t epoch = server->Start(7);
   auto global = Open();
-  const std::int64_t old_term = global->fence().RaiseTerm(0).value();
-  ASSERT_GT(global->fence().RaiseTerm(0).value(), old_term);
+  const std::int64_t old_term = global->RaiseTerm(0);
+  ASSERT_GT(global->RaiseTerm(0), old_term);
 
   EXPECT_EQ(global->fence().Evict(7, epoch, 0, old_term).value(), EvictOutcome::kTermPassed);
   EXPECT_EQ(global->fence().Evict(7, epoch, 1, old_term).value(), EvictOutcome::kTermPassed);
@@ -293,14 +310,26 @@ TEST_P(FenceConformanceTest, RefusesAnEvictionUnderAnOldTerm) {
 // Hole 7.
 TEST_P(FenceConformanceTest, ShowsTheTermsAtStart) {
   auto global = Open();
-  EXPECT_EQ(global->fence().RaiseTerm(0).value(), 1);
-  EXPECT_EQ(global->fence().RaiseTerm(0).value(), 2);
-  EXPECT_EQ(global->fence().RaiseTerm(3).value(), 1);
+  EXPECT_EQ(global->RaiseTerm(0), 1);
+  EXPECT_EQ(global->RaiseTerm(0), 2);
+  EXPECT_EQ(global->RaiseTerm(3), 1);
   auto server = Open();
 
   const FenceStart started = server->fence().Start({.server_id = 7, .holder = ""}).value();
 
   EXPECT_EQ(started.terms, (std::map<std::int32_t, std::int64_t>{{0, 2}, {3, 1}}));
+  EXPECT_EQ(server->fence().Terms().value(), started.terms);
+}
+
+// Hole 27.
+TEST_P(FenceConformanceTest, RaisesTheTermOnceForEachHolder) {
+  auto global = Open();
+
+  EXPECT_EQ(global->fence().RaiseTerm(0, "first").value(), 1);
+  EXPECT_EQ(global->fence().RaiseTerm(0, "first").value(), 1);
+  EXPECT_EQ(Open()->fence().RaiseTerm(0, "second").value(), 2);
+  EXPECT_EQ(global->fence().RaiseTerm(0, "second").value(), 2);
+  EXPECT_EQ(global->fence().RaiseTerm(0, "first").value(), 3);
 }
 
 TEST_P(FenceConformanceTest, GivesEachOfManyGlobalsItsOwnTerm) {
@@ -310,11 +339,7 @@ TEST_P(FenceConformanceTest, GivesEachOfManyGlobalsItsOwnTerm) {
   std::vector<std::int64_t> terms(kGlobals);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < globals.size(); ++i) {
-    threads.emplace_back([&, i] {
-      Result<std::int64_t> term = globals[i]->fence().RaiseTerm(0);
-      ASSERT_TRUE(term.ok()) << term.error().message();
-      terms[i] = term.value();
-    });
+    threads.emplace_back([&, i] { terms[i] = globals[i]->RaiseTerm(0); });
   }
   for (std::thread& thread : threads) thread.join();
 
@@ -335,14 +360,13 @@ TEST_P(FenceConformanceTest, ListsEveryServerThatHasSeenAnOlderTerm) {
       started = start.value();
     });
     const std::int32_t shard = round / 2;  // New in every second round.
-    Result<std::int64_t> term = global->fence().RaiseTerm(shard);
-    EXPECT_TRUE(term.ok()) << term.error().message();
+    const std::int64_t term = global->RaiseTerm(shard);
     const std::vector<LiveServer> live = global->fence().ListLive().value();
     starting.join();
     const bool listed = std::any_of(live.begin(), live.end(), [&](const LiveServer& other) {
       return other.server_id == round;
     });
-    const bool saw = started.terms.contains(shard) && started.terms.at(shard) == term.value();
+    const bool saw = started.terms.contains(shard) && started.terms.at(shard) == term;
     EXPECT_TRUE(listed || saw) << "round " << round;
   }
 }
@@ -355,7 +379,7 @@ TEST_P(FenceConformanceTest, ListsServersUntilTheyFinishOrAreEvicted) {
   stays->Start(7);
   evicted->Start(8);
   auto global = Open();
-  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  const std::int64_t term = global->RaiseTerm(0);
   EXPECT_EQ(global->fence().ListLive().value(),
             (std::vector<LiveServer>{
                 {7, 1, "holder 7", false}, {8, 1, "holder 8", false}, {9, 1, "holder 9", false}}));
@@ -368,6 +392,25 @@ TEST_P(FenceConformanceTest, ListsServersUntilTheyFinishOrAreEvicted) {
             (std::vector<LiveServer>{{7, 1, "holder 7", false}, {8, 1, "", true}}));
   EXPECT_EQ(global->fence().Read(9).value().epoch, 1);
   EXPECT_FALSE(global->fence().Read(9).value().live);
+}
+
+// Hole 26.
+TEST_P(FenceConformanceTest, ListsFencedEpochsUntilTheirLeaseIsOver) {
+  Open()->Start(7);
+  auto second = Open();
+  second->Start(7);
+  auto global = Open();
+  const std::int64_t term = global->RaiseTerm(0);
+  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
+  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
+  EXPECT_EQ(global->fence().ListLive().value(),
+            (std::vector<LiveServer>{{7, 1, "", true}, {7, 2, "", true}}));
+
+  EXPECT_TRUE(global->fence().LeaseOver(7, 1).ok());
+  EXPECT_EQ(global->fence().ListLive().value(), (std::vector<LiveServer>{{7, 2, "", true}}));
+  EXPECT_TRUE(global->fence().LeaseOver(7, 2).ok());
+  EXPECT_TRUE(global->fence().LeaseOver(7, 2).ok());
+  EXPECT_TRUE(global->fence().ListLive().value().empty());
 }
 
 TEST_P(FenceConformanceTest, TakesNoFlushAfterFinish) {
@@ -403,7 +446,7 @@ TEST_P(FenceConformanceTest, EvictsAZombieThatIsPausedBeforeItsCommit) {
   ASSERT_EQ(zombie->FlushOutcome("k", "old"), "ok");
   auto owner = Open();
   owner->Start(8);
-  const std::int64_t term = owner->fence().RaiseTerm(0).value();
+  const std::int64_t term = owner->RaiseTerm(0);
   std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
 
   Result<EvictOutcome> evicted = owner->fence().Evict(7, epoch, 0, term);
@@ -425,7 +468,7 @@ TEST_P(FenceConformanceTest, AZombieDoesNotChangeWhatTheNewOwnerHasRead) {
   const std::int64_t epoch = zombie->Start(7);
   ASSERT_EQ(zombie->FlushOutcome("k", "old"), "ok");
   auto owner = Open();
-  const std::int64_t term = owner->fence().RaiseTerm(0).value();
+  const std::int64_t term = owner->RaiseTerm(0);
   std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
 
   ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term).ok());
@@ -540,7 +583,7 @@ TEST_P(FenceConformanceTest, SaysFencedIfEvictedWhileAFlushWasUnknown) {
   const std::int64_t epoch = server->Start(7);
   ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
   auto global = Open();
-  const std::int64_t term = global->fence().RaiseTerm(0).value();
+  const std::int64_t term = global->RaiseTerm(0);
   proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kCutBefore);
   proxy_->Refuse(true);
   ASSERT_EQ(server->FlushOutcome("k", "2"), "unknown outcome");
@@ -623,6 +666,7 @@ TEST_P(FenceConformanceTest, EndsWhenTheDatabaseHasLostAFlush) {
 
 TEST_P(FenceConformanceTest, GivesUpAFlushThatWaitsTooLong) {
   ZEZE_NEEDS_NETWORK();
+  if (!home_->writers_wait()) GTEST_SKIP() << "no writer waits for another one here";
   auto holder = OpenBehindProxy();
   holder->Start(7);
   auto waiter = Open();
@@ -670,7 +714,7 @@ TEST_P(FenceConformanceTest, SaysUnavailableWhileTheDatabaseIsGone) {
   EXPECT_EQ(server->storage().OpenTable("t").value()->Find("k", value).error().code(),
             ErrorCode::kUnavailable);
   EXPECT_EQ(server->fence().ListLive().error().code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(server->fence().RaiseTerm(0).error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(server->fence().RaiseTerm(0, "somebody").error().code(), ErrorCode::kUnavailable);
 
   proxy_->Refuse(false);
   EXPECT_EQ(server->Find("k"), "1");

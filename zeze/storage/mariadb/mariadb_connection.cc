@@ -1,0 +1,359 @@
+#include "zeze/storage/mariadb/mariadb_connection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <errmsg.h>
+#include <fmt/core.h>
+#include <mysql.h>
+#include <mysqld_error.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/result.h"
+#include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/sql/database_url.h"
+
+namespace zeze {
+namespace {
+
+constexpr std::chrono::milliseconds kCancelAllowance = std::chrono::seconds(2);
+constexpr unsigned kConnectionKilled = 1927;  // MariaDB only; not in every version of the header.
+
+unsigned WholeSeconds(std::chrono::milliseconds duration) {
+  return static_cast<unsigned>(std::max<std::int64_t>(1, (duration.count() + 999) / 1000));
+}
+
+MariaDbFailure FailureOf(unsigned code) {
+  // The client library's own errors are about the connection.
+  if (code >= CR_MIN_ERROR && code <= CR_MAX_ERROR) return MariaDbFailure::kLost;
+  switch (code) {
+    case ER_LOCK_DEADLOCK:
+    case ER_LOCK_WAIT_TIMEOUT:
+    case ER_CHECKREAD:
+      return MariaDbFailure::kCollision;
+    case ER_SERVER_SHUTDOWN:
+    case ER_NORMAL_SHUTDOWN:
+    case ER_QUERY_INTERRUPTED:
+    case ER_ERROR_DURING_COMMIT:
+    case kConnectionKilled:
+      return MariaDbFailure::kLost;
+    default:
+      return MariaDbFailure::kError;
+  }
+}
+
+void SetTimeouts(MYSQL* connection, const MariaDbOptions& options, const MariaDbSession& session) {
+  const unsigned connect = WholeSeconds(options.connect_timeout);
+  const unsigned answer = WholeSeconds(session.statement_timeout + kCancelAllowance);
+  const my_bool off = 0;
+  mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+  mysql_options(connection, MYSQL_OPT_READ_TIMEOUT, &answer);
+  mysql_options(connection, MYSQL_OPT_WRITE_TIMEOUT, &answer);
+  mysql_options(connection, MYSQL_OPT_RECONNECT, &off);  // A transaction would be lost silently.
+  mysql_options(connection, MYSQL_OPT_LOCAL_INFILE, nullptr);
+  mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+}
+
+Result<void> SetTls(MYSQL* connection, const DatabaseUrl& url) {
+  const auto mode = url.parameters.find("sslMode");
+  if (mode == url.parameters.end() || mode->second == "disable" || mode->second == "DISABLED") {
+    return {};
+  }
+  const bool verify = mode->second == "verify-full" || mode->second == "VERIFY_IDENTITY";
+  if (!verify && mode->second != "require" && mode->second != "REQUIRED") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("sslMode is '{}' in the address of the database: it must be disable, "
+                             "require or verify-full",
+                             mode->second));
+  }
+  const my_bool on = 1;
+  const my_bool verifying = verify ? 1 : 0;
+  mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &on);
+  mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verifying);
+  const auto certificates = url.parameters.find("serverSslCert");
+  if (certificates != url.parameters.end()) {
+    mysql_options(connection, MYSQL_OPT_SSL_CA, certificates->second.c_str());
+  }
+  return {};
+}
+
+void SetKeepAlive(MYSQL* connection, std::chrono::milliseconds network_timeout) {
+  const auto socket = static_cast<int>(mysql_get_socket(connection));
+  const int on = 1;
+  const int seconds = static_cast<int>(WholeSeconds(network_timeout / 2));
+  const int timeout = static_cast<int>(network_timeout.count());
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &seconds, sizeof seconds);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+}
+
+}  // namespace
+
+std::int64_t MariaDbAnswer::number(std::size_t row, std::size_t column) const {
+  const std::string& digits = text(row, column);
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  ZEZE_CHECK(parsed.ec == std::errc());
+  return number;
+}
+
+Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(
+    const MariaDbOptions& options, const MariaDbSession& session) {
+  static std::once_flag once;
+  std::call_once(once, [] { ZEZE_CHECK(mysql_library_init(0, nullptr, nullptr) == 0); });
+  Result<DatabaseUrl> parsed = ParseDatabaseUrl(options.url);
+  if (!parsed.ok()) return parsed.error();
+  const DatabaseUrl& url = parsed.value();
+  if (url.scheme != "mysql" && url.scheme != "mariadb") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("'{}://' is no address of a MariaDB or MySQL database", url.scheme));
+  }
+  const std::string& user = options.user.empty() ? url.user : options.user;
+  const std::string& password = options.password.empty() ? url.password : options.password;
+  std::string problems;
+  for (const DatabaseHost& host : url.hosts) {
+    const unsigned port = host.port == 0 ? 3306 : host.port;
+    std::unique_ptr<MariaDbConnection> connection(
+        new MariaDbConnection(fmt::format("{}:{}/{}", host.name, port, url.database)));
+    connection->connection_ = mysql_init(nullptr);
+    ZEZE_CHECK(connection->connection_ != nullptr);
+    SetTimeouts(connection->connection_, options, session);
+    if (Result<void> tls = SetTls(connection->connection_, url); !tls.ok()) return tls.error();
+    // By address, never through a local socket that "localhost" would mean otherwise.
+    const std::string& name = host.name == "localhost" ? "127.0.0.1" : host.name;
+    MariaDbAnswer answer;
+    if (mysql_real_connect(connection->connection_, name.c_str(), user.c_str(), password.c_str(),
+                           url.database.c_str(), port, nullptr, CLIENT_FOUND_ROWS) == nullptr) {
+      answer = connection->Failed(mysql_errno(connection->connection_),
+                                  mysql_error(connection->connection_));
+    } else {
+      SetKeepAlive(connection->connection_, options.network_timeout);
+      answer = connection->SetUp(options, session);
+    }
+    if (answer.ok()) return connection;
+    problems +=
+        fmt::format("{}{}: {}", problems.empty() ? "" : "; ", connection->place_, answer.message);
+  }
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("cannot connect to the database: {}. Check its address, that it runs, "
+                           "and the user's password.",
+                           problems));
+}
+
+MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
+                                       const MariaDbSession& session) {
+  const bool is_mariadb = mariadb_connection(connection_) != 0;
+  std::uint32_t capabilities = 0;
+  mariadb_get_infov(connection_, MARIADB_CONNECTION_EXTENDED_SERVER_CAPABILITIES, &capabilities);
+  takes_arrays_ = options.bulk && is_mariadb &&
+                  (capabilities & (MARIADB_CLIENT_STMT_BULK_OPERATIONS >> 32)) != 0;
+  MariaDbAnswer answer = Query("SET SESSION transaction isolation level read committed");
+  if (!answer.ok()) return answer;
+  // Without strictness a value that does not fit would be cut.
+  std::string settings = fmt::format(
+      "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1,"
+      " innodb_lock_wait_timeout = {}",
+      WholeSeconds(options.lock_timeout));
+  if (is_mariadb) {
+    settings += fmt::format(", max_statement_time = {}, idle_transaction_timeout = {}",
+                            static_cast<double>(session.statement_timeout.count()) / 1000,
+                            WholeSeconds(session.statement_timeout));
+  } else {
+    settings += fmt::format(", max_execution_time = {}", session.statement_timeout.count());
+  }
+  answer = Query(settings);
+  if (!answer.ok()) return answer;
+  const MariaDbAnswer cluster = Query("SHOW VARIABLES LIKE 'wsrep_on'");
+  if (!cluster.ok()) return cluster;
+  is_galera_ = !cluster.rows.empty() && cluster.text(0, 1) == "ON";
+  // What any node acknowledged must be seen by a read on any other: wait until this one has it.
+  if (is_galera_) return Query("SET SESSION wsrep_sync_wait = 1");
+  return {};
+}
+
+MariaDbConnection::~MariaDbConnection() {
+  prepared_.clear();
+  if (connection_ != nullptr) mysql_close(connection_);
+}
+
+bool MariaDbConnection::IsOpen() {
+  if (lost_) return false;
+  // Between statements the database has nothing to say but its end.
+  pollfd socket = {
+      .fd = static_cast<int>(mysql_get_socket(connection_)), .events = POLLIN, .revents = 0};
+  return ::poll(&socket, 1, 0) == 0;
+}
+
+MariaDbAnswer MariaDbConnection::Failed(unsigned code, const char* message) {
+  MariaDbAnswer answer;
+  answer.failure = FailureOf(code);
+  answer.code = code;
+  answer.message = fmt::format("{} ({})", message, code);
+  // 1047: a node that has lost its cluster. Another may answer.
+  if (answer.failure == MariaDbFailure::kLost || code == ER_UNKNOWN_COM_ERROR) lost_ = true;
+  return answer;
+}
+
+MariaDbAnswer MariaDbConnection::Query(const std::string& sql) {
+  if (lost_ || mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
+    return lost_ ? Failed(CR_SERVER_LOST, "the connection to the database is gone")
+                 : Failed(mysql_errno(connection_), mysql_error(connection_));
+  }
+  MariaDbAnswer answer;
+  MYSQL_RES* result = mysql_store_result(connection_);
+  if (result == nullptr) {
+    if (mysql_errno(connection_) != 0) {
+      return Failed(mysql_errno(connection_), mysql_error(connection_));
+    }
+    answer.affected_rows = mysql_affected_rows(connection_);
+    return answer;
+  }
+  const unsigned columns = mysql_num_fields(result);
+  while (MYSQL_ROW row = mysql_fetch_row(result)) {
+    const unsigned long* lengths = mysql_fetch_lengths(result);
+    std::vector<MariaDbAnswer::Cell> cells;
+    for (unsigned column = 0; column < columns; ++column) {
+      if (row[column] == nullptr) {
+        cells.emplace_back();
+      } else {
+        cells.emplace_back(std::string(row[column], lengths[column]));
+      }
+    }
+    answer.rows.push_back(std::move(cells));
+  }
+  mysql_free_result(result);
+  return answer;
+}
+
+MYSQL_STMT* MariaDbConnection::Prepare(const std::string& sql, MariaDbAnswer& failed) {
+  if (lost_) {
+    failed = Failed(CR_SERVER_LOST, "the connection to the database is gone");
+    return nullptr;
+  }
+  if (auto it = prepared_.find(sql); it != prepared_.end()) return it->second.get();
+  Statement statement(mysql_stmt_init(connection_));
+  ZEZE_CHECK(statement != nullptr);
+  if (mysql_stmt_prepare(statement.get(), sql.data(), sql.size()) != 0) {
+    failed = Failed(mysql_stmt_errno(statement.get()), mysql_stmt_error(statement.get()));
+    return nullptr;
+  }
+  return prepared_.emplace(sql, std::move(statement)).first->second.get();
+}
+
+MariaDbAnswer MariaDbConnection::Execute(const std::string& sql,
+                                         std::span<const std::string_view> parameters) {
+  MariaDbAnswer failed;
+  MYSQL_STMT* statement = Prepare(sql, failed);
+  if (statement == nullptr) return failed;
+  std::vector<MYSQL_BIND> binds(parameters.size());
+  std::vector<std::string> copies(parameters.begin(), parameters.end());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    binds[i].buffer_type = MYSQL_TYPE_BLOB;
+    binds[i].buffer = copies[i].data();
+    binds[i].buffer_length = copies[i].size();
+  }
+  if ((!binds.empty() && mysql_stmt_bind_param(statement, binds.data()) != 0) ||
+      mysql_stmt_execute(statement) != 0 || mysql_stmt_store_result(statement) != 0) {
+    return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
+  }
+  MariaDbAnswer answer = FetchAll(statement);
+  answer.affected_rows = mysql_stmt_affected_rows(statement);
+  mysql_stmt_free_result(statement);
+  return answer;
+}
+
+MariaDbAnswer MariaDbConnection::FetchAll(MYSQL_STMT* statement) {
+  MariaDbAnswer answer;
+  const unsigned columns = mysql_stmt_field_count(statement);
+  if (columns == 0) return answer;
+  std::vector<MYSQL_BIND> binds(columns);
+  std::vector<unsigned long> lengths(columns);
+  std::vector<my_bool> nulls(columns);
+  // Without room first, to learn the lengths.
+  for (unsigned column = 0; column < columns; ++column) {
+    binds[column].buffer_type = MYSQL_TYPE_BLOB;
+    binds[column].length = &lengths[column];
+    binds[column].is_null = &nulls[column];
+  }
+  mysql_stmt_bind_result(statement, binds.data());
+  for (;;) {
+    const int fetched = mysql_stmt_fetch(statement);
+    if (fetched == MYSQL_NO_DATA) return answer;
+    if (fetched != 0 && fetched != MYSQL_DATA_TRUNCATED) {
+      return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
+    }
+    std::vector<MariaDbAnswer::Cell> cells(columns);
+    for (unsigned column = 0; column < columns; ++column) {
+      if (nulls[column] != 0) continue;
+      std::string& cell = cells[column].emplace(lengths[column], '\0');
+      if (cell.empty()) continue;
+      unsigned long length = 0;
+      MYSQL_BIND bind = {};
+      bind.buffer_type = MYSQL_TYPE_BLOB;
+      bind.buffer = cell.data();
+      bind.buffer_length = cell.size();
+      bind.length = &length;
+      if (mysql_stmt_fetch_column(statement, &bind, column, 0) != 0) {
+        return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
+      }
+    }
+    answer.rows.push_back(std::move(cells));
+  }
+}
+
+MariaDbAnswer MariaDbConnection::ExecuteForEach(
+    const std::string& sql, std::span<const std::vector<std::string_view>> columns) {
+  ZEZE_CHECK(takes_arrays_);
+  MariaDbAnswer failed;
+  MYSQL_STMT* statement = Prepare(sql, failed);
+  if (statement == nullptr) return failed;
+  auto count = static_cast<unsigned>(columns.front().size());
+  std::vector<std::vector<const char*>> bytes(columns.size());
+  std::vector<std::vector<unsigned long>> lengths(columns.size());
+  std::vector<MYSQL_BIND> binds(columns.size());
+  for (std::size_t column = 0; column < columns.size(); ++column) {
+    bytes[column].reserve(count);
+    lengths[column].reserve(count);
+    for (std::string_view value : columns[column]) {
+      bytes[column].push_back(value.data() == nullptr ? "" : value.data());
+      lengths[column].push_back(value.size());
+    }
+    binds[column].buffer_type = MYSQL_TYPE_BLOB;
+    binds[column].buffer = bytes[column].data();
+    binds[column].length = lengths[column].data();
+  }
+  if (mysql_stmt_attr_set(statement, STMT_ATTR_ARRAY_SIZE, &count) != 0 ||
+      mysql_stmt_bind_param(statement, binds.data()) != 0 || mysql_stmt_execute(statement) != 0) {
+    return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
+  }
+  return {};
+}
+
+void MariaDbConnection::RollBack() {
+  if (lost_) return;
+  if (!Query("ROLLBACK").ok()) lost_ = true;
+}
+
+std::string MariaDbConnection::Quoted(std::string_view text) {
+  std::string escaped(text.size() * 2 + 1, '\0');
+  escaped.resize(mysql_real_escape_string(connection_, escaped.data(), text.data(), text.size()));
+  return "'" + escaped + "'";
+}
+
+}  // namespace zeze

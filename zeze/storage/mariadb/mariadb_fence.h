@@ -1,0 +1,71 @@
+// MariaDbFence: the fence rows in MariaDB and MySQL, on Galera clusters too.
+//
+//   zeze_fence    a row for each server and lane: epoch, flush_seq, live, holder
+//   zeze_fenced   fenced epochs whose lease nobody has seen to be over
+//   zeze_global   a row for each shard: term, holder, uses; and the guard row, shard -1
+//   zeze_session  which user locks name the sessions of a server, see mariadb_flush.h
+//
+// Where another engine would take a share lock, a counter is raised: the nodes of a Galera cluster
+// (and of TiDB) do not know each other's read locks, but no two of them commit changes of one row
+// side by side. Start raises the guard row's while it reads the terms and marks its server live,
+// RaiseTerm too; Evict raises that of its shard's row (rules 39, 42 and 43).
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/mariadb/mariadb_connection.h"
+#include "zeze/storage/sql/connection_pool.h"
+#include "zeze/storage/sql/flush_lane.h"
+
+namespace zeze {
+
+class MariaDbFence final : public Fence {
+ public:
+  MariaDbFence(ConnectionPool<MariaDbConnection>& pool, FlushLane& flush_lane,
+               FlushLane& renew_lane, std::chrono::nanoseconds retry_for)
+      : pool_(pool), flush_lane_(flush_lane), renew_lane_(renew_lane), retry_for_(retry_for) {}
+
+  // The framework's tables of a fence, made if they are not there.
+  static MariaDbAnswer MakeTables(MariaDbConnection& connection);
+
+  Result<FenceStart> Start(const FenceStartOptions& options) override;
+  Result<void> Renew() override;
+  Result<void> Finish() override;
+  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override;
+  Result<std::vector<LiveServer>> ListLive() override;
+  Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                             std::int64_t term) override;
+  Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
+  Result<ServerRow> Read(std::int32_t server_id) override;
+  Result<std::map<std::int32_t, std::int64_t>> Terms() override;
+  Result<std::string> History() override;
+
+ private:
+  // Returns the first answer that failed. Run again after collisions.
+  using Body = std::function<MariaDbAnswer(MariaDbConnection&)>;
+
+  // START TRANSACTION, body, COMMIT; again while it collides or the connection is lost before
+  // COMMIT. A body that is run again starts from nothing.
+  Result<void> InTransaction(std::string_view what, const Body& body);
+  Result<MariaDbAnswer> Query(const std::string& sql);
+
+  ConnectionPool<MariaDbConnection>& pool_;
+  FlushLane& flush_lane_;
+  FlushLane& renew_lane_;
+  const std::chrono::nanoseconds retry_for_;
+
+  Mutex mutex_;
+  FenceOwner owner_ ZEZE_GUARDED_BY(mutex_);  // Epoch 0: not started.
+};
+
+}  // namespace zeze
