@@ -4,7 +4,10 @@
 // everything else). BM_Pipelined: 8 connections with 64 requests each; the counter "server_cpu_ns"
 // is what the server's thread spends on one message.
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -23,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/echo_protocol.h"
@@ -206,12 +210,21 @@ void BM_PingPong(benchmark::State& state) {
   const int fd = Connect(server->port());
   const std::string request = EchoRequest();
   std::vector<char> buffer(4096);
+  std::vector<std::chrono::nanoseconds> times;
+  const std::int64_t before = server->CpuNs();
   for (auto _ : state) {
+    const std::chrono::nanoseconds start = SystemClock().Now();
     if (::send(fd, request.data(), request.size(), 0) < 0) ::abort();
     std::size_t got = 0;
     while (got < request.size())
       got += static_cast<std::size_t>(::recv(fd, buffer.data(), 4096, 0));
+    times.push_back(SystemClock().Now() - start);
   }
+  const std::size_t middle = times.size() / 2;
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(middle), times.end());
+  state.counters["p50_ns"] = static_cast<double>(times[middle].count());
+  state.counters["server_cpu_ns"] =
+      static_cast<double>(server->CpuNs() - before) / static_cast<double>(state.iterations());
   ::close(fd);
   UseAllCores();
   state.SetLabel(Label(state.range(0)));

@@ -113,4 +113,25 @@ Result<Frame> ParseFrame(const RawFrame& raw) {
   return in.ToError(fmt::format("frame of module {} protocol {}", raw.module_id, raw.protocol_id));
 }
 
+bool TakeUsualFrame(std::string_view& stream, std::size_t body_bytes_max, Frame& frame) {
+  if (stream.size() < kFrameHeaderBytes) return false;
+  const std::size_t body_bytes = static_cast<std::uint32_t>(LoadInt4(stream.data() + 8));
+  if (body_bytes > body_bytes_max || stream.size() - kFrameHeaderBytes < body_bytes) return false;
+  ByteReader in(stream.substr(kFrameHeaderBytes, body_bytes));
+  const std::uint32_t header = in.ReadUint();
+  const std::uint32_t family = header & kFamilyMask;
+  if (family > static_cast<std::uint32_t>(FrameFamily::kOneWay)) return false;
+  if ((header & kHasResultCode) != 0) frame.result_code = in.ReadLong();
+  if (family != static_cast<std::uint32_t>(FrameFamily::kOneWay)) frame.session_id = in.ReadLong();
+  if (!in.ok()) [[unlikely]] {
+    return false;
+  }
+  frame.module_id = LoadInt4(stream.data());
+  frame.protocol_id = LoadInt4(stream.data() + 4);
+  frame.family = static_cast<FrameFamily>(family);
+  frame.payload = in.ReadRaw(in.remaining());
+  stream.remove_prefix(kFrameHeaderBytes + body_bytes);
+  return true;
+}
+
 }  // namespace zeze

@@ -23,9 +23,22 @@ constexpr std::size_t kOutputMax = 1 << 18;
 
 void CheckFrames(std::string_view stream) {
   while (true) {
+    std::string_view same = stream;
+    Frame usual;
+    const bool is_usual = TakeUsualFrame(same, 1 << 16, usual);
     Result<std::optional<RawFrame>> raw = TakeFrame(stream, 1 << 16);
-    if (!raw.ok() || !raw.value().has_value()) return;
+    if (!raw.ok() || !raw.value().has_value()) {
+      ZEZE_CHECK(!is_usual);
+      return;
+    }
     Result<Frame> frame = ParseFrame(*raw.value());
+    ZEZE_CHECK(is_usual == (frame.ok() && frame.value().family <= FrameFamily::kOneWay));
+    if (is_usual) {
+      ZEZE_CHECK(same.size() == stream.size());
+      ZEZE_CHECK(usual.session_id == frame.value().session_id);
+      ZEZE_CHECK(usual.result_code == frame.value().result_code);
+      ZEZE_CHECK(usual.payload == frame.value().payload);
+    }
     if (!frame.ok()) continue;
     // Our own encoding of it means the same.
     ByteWriter out;

@@ -104,8 +104,10 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   Result<void> ConsumeFrames(std::string_view bytes);
   Result<void> ConsumeBacklog();
   Result<void> ApplyHandshakeStep(HandshakeStep step, std::string rest);
-  Result<void> OnFrame(const RawFrame& raw, std::size_t batch_bytes);
-  Result<void> OnMessage(const RawFrame& raw, const Frame& frame, std::size_t batch_bytes);
+  Result<void> UnusualFrame(const RawFrame& raw);
+  // `stream` begins with the frame.
+  Result<void> OnMessage(const Frame& frame, std::string_view stream);
+  HandlerEntry* FindEntry(std::int64_t type_id);
   Result<void> OnAnswer(const Frame& frame, std::size_t batch_bytes);
   Result<void> AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame);
   void KeepBytes(Arrival& arrival, std::size_t batch_bytes);
@@ -160,8 +162,9 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   std::optional<ServerHandshake> server_handshake_;
   std::optional<ClientHandshake> client_handshake_;
   std::optional<InputCodec> input_codec_;
-  std::string input_;                        // The beginning of a frame, or a backlog.
-  std::string undecoded_;                    // Received while there was a backlog.
+  std::string input_;                   // The beginning of a frame, or a backlog.
+  std::string undecoded_;               // Received while there was a backlog.
+  HandlerEntry* last_entry_ = nullptr;  // Of the last message: the next is often of the same type.
   std::shared_ptr<std::string> kept_bytes_;  // Of the messages of this turn that others handle.
   std::chrono::nanoseconds handshake_deadline_{0};
   std::chrono::nanoseconds stall_deadline_{0};

@@ -211,11 +211,18 @@ Result<void> ConnectionImpl::ConsumeFrames(std::string_view bytes) {
       backlog_ = true;
       break;
     }
-    const std::size_t batch_bytes = stream.size();
-    Result<std::optional<RawFrame>> raw = TakeFrame(stream, options().frame_bytes_max);
-    if (!raw.ok()) return raw.error();
-    if (!raw.value().has_value()) break;
-    if (Result<void> done = OnFrame(*raw.value(), batch_bytes); !done.ok()) return done;
+    const std::string_view before = stream;
+    Frame frame;
+    if (!TakeUsualFrame(stream, options().frame_bytes_max, frame)) {
+      Result<std::optional<RawFrame>> raw = TakeFrame(stream, options().frame_bytes_max);
+      if (!raw.ok()) return raw.error();
+      if (!raw.value().has_value()) break;
+      return UnusualFrame(*raw.value());
+    }
+    const Result<void> done = frame.family == FrameFamily::kResponse
+                                  ? OnAnswer(frame, before.size())
+                                  : OnMessage(frame, before);
+    if (!done.ok()) return done;
   }
   if (!joined) {
     input_.assign(stream);
@@ -227,36 +234,34 @@ Result<void> ConnectionImpl::ConsumeFrames(std::string_view bytes) {
   return {};
 }
 
-Result<void> ConnectionImpl::OnFrame(const RawFrame& raw, std::size_t batch_bytes) {
-  Result<Frame> parsed = ParseFrame(raw);
-  if (!parsed.ok()) return parsed.error();
-  const Frame& frame = parsed.value();
-  switch (frame.family) {
-    case FrameFamily::kResponse:
-      return OnAnswer(frame, batch_bytes);
-    case FrameFamily::kRequest:
-    case FrameFamily::kOneWay:
-      return OnMessage(raw, frame, batch_bytes);
-    case FrameFamily::kRaftRequest:
-    case FrameFamily::kRaftResponse:
-      break;
-  }
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("a {} message of module {} protocol {}: this "
-                           "service does not speak raft",
-                           ToString(frame.family), frame.module_id, frame.protocol_id));
+// One that cannot be parsed, or that this layer does not handle.
+Result<void> ConnectionImpl::UnusualFrame(const RawFrame& raw) {
+  Result<Frame> frame = ParseFrame(raw);
+  if (!frame.ok()) return frame.error();
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("a {} message of module {} protocol {}: this service does not speak raft",
+                  ToString(frame.value().family), raw.module_id, raw.protocol_id));
 }
 
-Result<void> ConnectionImpl::OnMessage(const RawFrame& raw, const Frame& frame,
-                                       std::size_t batch_bytes) {
-  HandlerEntry* entry = service_->Find(ProtocolTypeId(frame.module_id, frame.protocol_id));
+HandlerEntry* ConnectionImpl::FindEntry(std::int64_t type_id) {
+  if (last_entry_ != nullptr && last_entry_->protocol->type_id() == type_id) return last_entry_;
+  HandlerEntry* entry = service_->Find(type_id);
+  if (entry != nullptr) last_entry_ = entry;
+  return entry;
+}
+
+Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stream) {
+  HandlerEntry* entry = FindEntry(ProtocolTypeId(frame.module_id, frame.protocol_id));
   if (entry == nullptr) {
     if (frame.module_id == 0 && frame.protocol_id == kKeepAliveId &&
         frame.family == FrameFamily::kRequest) {
       static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
       return SendAnswer(kKeepAlive, frame.session_id, 0, [](ByteWriter& out) { out.WriteEnd(); });
     }
-    if (service_->unknown) return service_->unknown(*this, raw);
+    if (service_->unknown) {
+      return service_->unknown(*this, *TakeFrame(stream, options().frame_bytes_max).value());
+    }
     return Error(ErrorCode::kCorrupt,
                  fmt::format("a {} message of module {} protocol {}, which this service does not "
                              "know",
@@ -271,7 +276,7 @@ Result<void> ConnectionImpl::OnMessage(const RawFrame& raw, const Frame& frame,
   if (!entry->handler) return AnswerWithoutHandler(*entry, frame);
   if (entry->dispatch == Dispatch::kInline) return RunHandler(*entry, frame);
   Arrival arrival{.handler = entry, .frame = frame};
-  KeepBytes(arrival, batch_bytes);
+  KeepBytes(arrival, stream.size());
   Deliver(entry->dispatch, std::move(arrival), entry->executor);
   return {};
 }
