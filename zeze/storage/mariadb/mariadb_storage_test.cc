@@ -1,7 +1,12 @@
 #include "zeze/storage/mariadb/mariadb_storage.h"
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +33,141 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(FencedDriver{
         "mariadb", [] { return std::make_unique<FencedMariaDbHome>(SharedMariaDbServer()); }}),
     FencedDriverName);
+
+class MariaDbStorageTest : public testing::Test {
+ protected:
+  ~MariaDbStorageTest() override { SharedMariaDbServer().DropDatabase(url_); }
+
+  std::unique_ptr<Storage> Open() {
+    Result<std::unique_ptr<Storage>> opened = OpenMariaDbStorage({.url = url_});
+    EXPECT_TRUE(opened.ok()) << opened.error().message();
+    return std::move(opened).value();
+  }
+  std::string Sql(const std::string& sql) { return SharedMariaDbServer().RunSql(url_, sql); }
+
+  const std::string url_ = SharedMariaDbServer().NewDatabase();
+};
+
+// ---- The Java peer's tables
+
+TEST_F(MariaDbStorageTest, SharesItsTablesWithTheJavaPeer) {
+  Sql("CREATE TABLE demo_Game_tRole (id VARBINARY(2712) NOT NULL PRIMARY KEY, "
+      "value LONGBLOB NOT NULL)");
+  Sql("INSERT INTO demo_Game_tRole VALUES (x'00ff', x'01')");
+  const std::unique_ptr<Storage> storage = Open();
+  StorageTable* table = storage->OpenTable("demo_Game_tRole").value();
+
+  std::string value;
+  EXPECT_TRUE(table->Find(std::string_view("\0\xff", 2), value).value());
+  EXPECT_EQ(value, "\x01");
+  const StorageWrite write = {.table = table, .key = "k", .value = "v"};
+  ASSERT_TRUE(storage->Flush({&write, 1}, true).ok());
+
+  EXPECT_EQ(Sql("SELECT value FROM demo_Game_tRole WHERE id = 'k'"), "v\n");
+  EXPECT_EQ(storage->ListTables().value(), std::vector<std::string>{"demo_Game_tRole"});
+}
+
+TEST_F(MariaDbStorageTest, SharesVersionedDataWithTheJavaPeer) {
+  Sql("CREATE TABLE _ZezeDataWithVersion_ (id VARBINARY(2712) NOT NULL PRIMARY KEY, "
+      "data LONGBLOB NOT NULL, version BIGINT NOT NULL)");
+  Sql("INSERT INTO _ZezeDataWithVersion_ VALUES ('a', 'old', 4)");
+  const std::unique_ptr<Storage> storage = Open();
+
+  EXPECT_EQ(storage->LoadVersioned("a").value(), (VersionedData{"old", 4}));
+  EXPECT_EQ(storage->SaveVersioned("a", "new", 4).value(), 5);
+
+  EXPECT_EQ(Sql("SELECT data, version FROM _ZezeDataWithVersion_"), "new\t5\n");
+}
+
+TEST_F(MariaDbStorageTest, LeavesOtherTablesAlone) {
+  Sql("CREATE TABLE accounts (name TEXT)");
+  Sql("CREATE TABLE unsafe (id VARBINARY(100) NOT NULL PRIMARY KEY, value LONGBLOB NOT NULL) "
+      "ENGINE=Aria");
+  const std::unique_ptr<Storage> storage = Open();
+
+  EXPECT_EQ(storage->OpenTable("accounts").error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(storage->OpenTable("unsafe").error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(storage->OpenTable("zeze_fence").error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(storage->DropTable("accounts").error().code(), ErrorCode::kNotFound);
+  ASSERT_TRUE(storage->OpenTable("t").ok());
+  EXPECT_EQ(storage->RenameTable("t", "accounts").error().code(), ErrorCode::kConflict);
+}
+
+// ---- Sizes
+
+TEST_F(MariaDbStorageTest, SplitsALargeFlushAndStillWritesItAtOnce) {
+  const std::unique_ptr<Storage> storage = Open();
+  StorageTable* table = storage->OpenTable("t").value();
+  const std::string value(std::size_t{1} << 20, 'v');
+  std::vector<std::string> keys;
+  for (int i = 0; i < 20; ++i) keys.push_back(std::to_string(100 + i));
+  std::vector<StorageWrite> writes;
+  for (const std::string& key : keys) {
+    writes.push_back({.table = table, .key = key, .value = value});
+  }
+  Sql("ALTER TABLE t ADD CHECK (id <> '119')");
+
+  Result<void> refused = storage->Flush(writes, true);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(Sql("SELECT COUNT(*) FROM t"), "0\n");
+  writes.pop_back();
+  Result<void> flushed = storage->Flush(writes, true);
+
+  ASSERT_TRUE(flushed.ok()) << flushed.error().message();
+  EXPECT_EQ(Sql("SELECT COUNT(*), SUM(LENGTH(value)) FROM t"), "19\t19922944\n");
+}
+
+TEST_F(MariaDbStorageTest, GuessesTheSizeOfALargeTable) {
+  const std::unique_ptr<Storage> storage = Open();
+  StorageTable* table = storage->OpenTable("t").value();
+  Sql("INSERT INTO t SELECT LPAD(seq, 8, '0'), seq FROM seq_1_to_50000");
+  Sql("ANALYZE TABLE t");
+
+  EXPECT_GE(table->SizeApprox().value(), 25000U);
+  EXPECT_LE(table->SizeApprox().value(), 100000U);
+}
+
+// ---- What goes wrong
+
+TEST_F(MariaDbStorageTest, SaysWhyItCannotConnect) {
+  auto fail = [](const std::string& url) {
+    Result<std::unique_ptr<Storage>> opened = OpenMariaDbStorage({.url = url});
+    EXPECT_FALSE(opened.ok());
+    return opened.error();
+  };
+  std::string nowhere = url_;
+  nowhere.replace(nowhere.rfind('/') + 1, std::string::npos, "nowhere");
+
+  EXPECT_EQ(fail(nowhere).code(), ErrorCode::kUnavailable);
+  EXPECT_NE(fail(nowhere).message().find("nowhere"), std::string::npos);
+  EXPECT_EQ(fail("mysql://u:secret@127.0.0.1:1/d").code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(fail("mysql://u:secret@127.0.0.1:1/d").message().find("secret"), std::string::npos);
+  EXPECT_EQ(fail("mysql://u@127.0.0.1/d?sslMode=maybe").code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(fail("postgresql://u@h/d").code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(MariaDbStorageTest, TakesTheNextHostIfTheFirstDoesNotAnswer) {
+  std::string url = url_;
+  url.insert(url.find('@') + 1, "127.0.0.1:1,");
+
+  Result<std::unique_ptr<Storage>> opened = OpenMariaDbStorage({.url = url});
+
+  ASSERT_TRUE(opened.ok()) << opened.error().message();
+}
+
+TEST_F(MariaDbStorageTest, CancelsAStatementThatTakesTooLong) {
+  Result<std::unique_ptr<Storage>> opened =
+      OpenMariaDbStorage({.url = url_, .statement_timeout = std::chrono::milliseconds(300)});
+  ASSERT_TRUE(opened.ok()) << opened.error().message();
+  StorageTable* table = opened.value()->OpenTable("t").value();
+  Sql("CREATE TRIGGER slow BEFORE INSERT ON t FOR EACH ROW SET @slept = SLEEP(60)");
+  const StorageWrite write = {.table = table, .key = "k", .value = "v"};
+
+  Result<void> flushed = opened.value()->Flush({&write, 1}, true);
+
+  ASSERT_FALSE(flushed.ok());
+  EXPECT_EQ(flushed.error().code(), ErrorCode::kUnavailable) << flushed.error().message();
+}
 
 }  // namespace
 }  // namespace zeze

@@ -5,7 +5,7 @@
 // hash of the name. The exact name is then the comment of the SQL table, in both cases.
 //
 //   SqlRelationName("demo_Game_tRole", kPostgresNames).value() == "demo_game_trole"
-//   SqlRelationName("角色", kPostgresNames).value() == "zeze_table_5b0f7c..."
+//   SqlRelationName("角色", kPostgresNames).value() == "zeze_table_22e496..."
 
 #pragma once
 
