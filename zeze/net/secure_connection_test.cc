@@ -80,7 +80,8 @@ TEST_P(HandshakeOf, CarriesMessagesOfAllSizesBothWays) {
   ASSERT_NE(connection, nullptr);
 
   std::string noise;
-  for (int i = 0; i < 300000; ++i) noise += static_cast<char>(i * 2654435761U >> 13);
+  for (int i = 0; i < 300000; ++i)
+    noise += static_cast<char>(static_cast<unsigned>(i) * 2654435761U >> 13);
   for (const std::string& text : {""s, "hello"s, std::string(100000, 'a'), noise, "hello again"s}) {
     EXPECT_EQ(MustEcho(*connection, text), text);
   }
@@ -109,6 +110,12 @@ TEST(Handshake, HasTheBytesOfOtherImplementations) {
       client.Send(FromHex("0000000026fc0671020000000200"
                           "00000000e04212f503000000010100")));
   EXPECT_EQ(client.ReadBytes(15), FromHex("00000000e04212f503000000000100"));
+
+  // All types zero, though asked for: SHandshake-plain of the vectors.
+  RawClient plain(address);
+  EXPECT_EQ(plain.ReadBytes(23).size(), 23U);
+  ASSERT_TRUE(plain.Send(FromHex("000000001f4dfade050000000200000000")));
+  EXPECT_EQ(plain.ReadBytes(17), FromHex("00000000aad9d8d4050000000200000000"));
 
   // Compression asked for by the client alone: CHandshake-mppc of the vectors. Then everything is
   // compressed, the end of the handshake first (mppc/frame-CHandshakeDone).

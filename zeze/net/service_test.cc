@@ -123,6 +123,35 @@ TEST(Service, AnswersForHandlersThatDoNot) {
   EXPECT_THAT(log.lines(), Contains(HasSubstr("zeze.test.Echo threw: no luck")));
 }
 
+TEST(Service, SurvivesCallbacksThatThrow) {
+  for (const Dispatch dispatch : {Dispatch::kInline, Dispatch::kOrdered, Dispatch::kParallel}) {
+    CapturedLog log;
+    ThreadPool pool({.thread_count = 2});
+    IoThreads io({});
+    Service server(io, {.name = "server"});
+    HandleEcho(server);
+    Service client(io, {.name = "client", .dispatch = dispatch, .executor = &pool});
+    client.OnOpen([](const ConnectionPtr&) { throw std::runtime_error("open"); });
+    client.OnClose([](const ConnectionPtr&, const Error&) { throw std::runtime_error("close"); });
+    const ConnectionPtr connection = MustConnect(client, MustListen(server), {.reconnect = false});
+    Counter called;
+    ASSERT_TRUE(connection
+                    ->Call<Echo>({"x"}, {},
+                                 [&](const RpcReply<Echo>&) {
+                                   called.Add();
+                                   throw std::runtime_error("reply");
+                                 })
+                    .ok());
+    ASSERT_TRUE(called.WaitFor(1));
+
+    EXPECT_EQ(MustEcho(*connection, "still there"), "still there");
+    client.Stop();  // Also when nobody was told of the end.
+    EXPECT_THAT(log.lines(), Contains(HasSubstr("a call threw: reply")));
+    EXPECT_THAT(log.lines(), Contains(HasSubstr("connection open threw: open")));
+    EXPECT_THAT(log.lines(), Contains(HasSubstr("connection close threw: close")));
+  }
+}
+
 TEST(Service, AnswersNotImplementedForAKnownProtocolWithoutHandler) {
   IoThreads io({});
   Service server(io, {.name = "server"});

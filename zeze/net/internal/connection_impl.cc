@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <boost/system/error_code.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -85,6 +86,8 @@ std::shared_ptr<ConnectionImpl> ConnectionImpl::Self() {
 }
 
 void ConnectionImpl::SetSocketOptions() {
+  // Processes that this one starts have no business with the peer.
+  static_cast<void>(::fcntl(descriptor_, F_SETFD, FD_CLOEXEC));
   const SocketOptions& socket = options().socket;
   SetOption(descriptor_, IPPROTO_TCP, TCP_NODELAY, socket.no_delay ? 1 : 0);
   SetOption(descriptor_, SOL_SOCKET, SO_KEEPALIVE, socket.tcp_keep_alive ? 1 : 0);
@@ -220,15 +223,19 @@ void ConnectionImpl::FinishClose() {
     service_->Remove(*this);
     return;
   }
-  Deliver(EventDispatch(options().dispatch),
-          Arrival{.task = Task("connection close",
-                               [self = Self(), reason = std::move(reason)] {
-                                 if (self->service_->on_close) {
-                                   self->service_->on_close(self,
-                                                            Error(ErrorCode::kUnavailable, reason));
-                                 }
-                                 self->service_->Remove(*self);
-                               })},
+  const Dispatch dispatch = EventDispatch(options().dispatch);
+  if (service_->on_close) {
+    Deliver(dispatch,
+            Arrival{.task = Task("connection close",
+                                 [self = Self(), error = Error(ErrorCode::kUnavailable, reason)] {
+                                   self->service_->on_close(self, error);
+                                 })},
+            nullptr);
+  }
+  // On its own: it must happen even if the callback throws.
+  Deliver(dispatch,
+          Arrival{.task = Task("forget connection",
+                               [self = Self()] { self->service_->Remove(*self); })},
           nullptr);
 }
 

@@ -118,8 +118,9 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   void DrainArrivals();
   void Run(Arrival& arrival);
 
-  // Any thread. Null if it went well.
+  // Any thread.
   Result<void> RunHandler(HandlerEntry& entry, const Frame& frame);
+  Result<void> RunCompletion(RawCompletion& completion, const RawReply& reply);
 
   // --- Output (connection_output.cc). ---
 
@@ -161,9 +162,9 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   std::unique_ptr<TlsStream> tls_;
   std::optional<ServerHandshake> server_handshake_;
   std::optional<ClientHandshake> client_handshake_;
-  std::optional<InputCodec> input_codec_;
-  std::string input_;                   // The beginning of a frame, or a backlog.
-  std::string undecoded_;               // Received while there was a backlog.
+  std::unique_ptr<InputCodec> input_codec_;  // Null: none. Large, and most connections have none.
+  std::string input_;                        // The beginning of a frame, or a backlog.
+  std::string undecoded_;                    // Received while there was a backlog.
   HandlerEntry* last_entry_ = nullptr;  // Of the last message: the next is often of the same type.
   std::shared_ptr<std::string> kept_bytes_;  // Of the messages of this turn that others handle.
   std::chrono::nanoseconds handshake_deadline_{0};
@@ -176,7 +177,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   std::atomic<bool> paused_for_dispatch_ = false;
 
   // Of whoever has set flushing_.
-  std::optional<OutputCodec> output_codec_;
+  std::unique_ptr<OutputCodec> output_codec_;
   std::string wire_;  // Encoded, from wire_begin_ on not yet written.
   std::size_t wire_begin_ = 0;
 

@@ -150,7 +150,7 @@ Result<void> ConnectionImpl::ConsumeTls(std::string_view wire) {
 }
 
 Result<void> ConnectionImpl::ConsumeWire(std::span<char> wire) {
-  if (!input_codec_.has_value()) return ConsumePlain({wire.data(), wire.size()});
+  if (input_codec_ == nullptr) return ConsumePlain({wire.data(), wire.size()});
   std::string& decoded = loop_.decoded_buffer();
   while (!wire.empty()) {
     if (backlog_) {
@@ -192,8 +192,8 @@ Result<void> ConnectionImpl::ConsumeHandshake(std::string_view bytes) {
 
 Result<void> ConnectionImpl::ApplyHandshakeStep(HandshakeStep step, std::string rest) {
   if (Result<void> sent = SendDuringHandshake(step.before); !sent.ok()) return sent;
-  if (step.output.has_value()) output_codec_ = std::move(step.output);
-  const bool switched = step.input.has_value();
+  if (step.output != nullptr) output_codec_ = std::move(step.output);
+  const bool switched = step.input != nullptr;
   if (switched) input_codec_ = std::move(step.input);
   if (Result<void> sent = SendDuringHandshake(step.after); !sent.ok()) return sent;
   if (step.ready) BecomeReady();
@@ -316,10 +316,7 @@ Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::size_t batch_byte
 
 Result<void> ConnectionImpl::EndCall(RpcTable::Call call, const RawReply& reply,
                                      std::size_t batch_bytes) {
-  if (call.dispatch == Dispatch::kInline) {
-    if (call.completion(reply)) return {};
-    return Error(ErrorCode::kCorrupt, "an answer could not be decoded");
-  }
+  if (call.dispatch == Dispatch::kInline) return RunCompletion(call.completion, reply);
   Arrival arrival{.completion = std::move(call.completion), .reply = reply};
   KeepBytes(arrival, batch_bytes);
   Deliver(call.dispatch, std::move(arrival), options().executor);
@@ -378,17 +375,15 @@ void ConnectionImpl::Run(Arrival& arrival) {
   Result<void> done;
   if (arrival.handler != nullptr) {
     done = RunHandler(*arrival.handler, arrival.frame);
+  } else if (arrival.completion) {
+    done = RunCompletion(arrival.completion, arrival.reply);
   } else {
     try {
-      if (arrival.task) {
-        arrival.task();
-      } else if (!arrival.completion(arrival.reply)) {
-        done = Error(ErrorCode::kCorrupt, "an answer could not be decoded");
-      }
+      arrival.task();
     } catch (const std::exception& error) {
-      ZEZE_LOG_ERROR("{}: a callback threw: {}", Describe(), error.what());
+      ZEZE_LOG_ERROR("{}: {} threw: {}", Describe(), arrival.task.name(), error.what());
     } catch (...) {
-      ZEZE_LOG_ERROR("{}: a callback threw", Describe());
+      ZEZE_LOG_ERROR("{}: {} threw", Describe(), arrival.task.name());
     }
   }
   if (!done.ok()) FailPeer(done.error());
@@ -397,6 +392,18 @@ void ConnectionImpl::Run(Arrival& arrival) {
   if (paused_for_dispatch_ && dispatched_.Drained() && paused_for_dispatch_.exchange(false)) {
     loop_.Post(Task("read on", [self = Self()] { self->Resume(); }));
   }
+}
+
+Result<void> ConnectionImpl::RunCompletion(RawCompletion& completion, const RawReply& reply) {
+  try {
+    if (completion(reply)) return {};
+    return Error(ErrorCode::kCorrupt, "an answer could not be decoded");
+  } catch (const std::exception& error) {
+    ZEZE_LOG_ERROR("{}: the completion of a call threw: {}", Describe(), error.what());
+  } catch (...) {
+    ZEZE_LOG_ERROR("{}: the completion of a call threw", Describe());
+  }
+  return {};
 }
 
 Result<void> ConnectionImpl::RunHandler(HandlerEntry& entry, const Frame& frame) {

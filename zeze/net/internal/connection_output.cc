@@ -181,7 +181,7 @@ Result<void> ConnectionImpl::SendRequest(const ProtocolDescriptor& protocol,
 Result<void> ConnectionImpl::SendDuringHandshake(std::string_view bytes) {
   if (bytes.empty()) return {};
   std::string encoded;
-  if (output_codec_.has_value()) {
+  if (output_codec_ != nullptr) {
     output_codec_->Encode(bytes, encoded);
     bytes = encoded;
   }
@@ -240,7 +240,7 @@ bool ConnectionImpl::FlushOnce() {
 
 Result<void> ConnectionImpl::WriteOut(const ByteWriter* batch) {
   if (options().keep_alive.check_period.count() > 0) last_sent_.store(loop_.Now().count());
-  const bool as_it_is = tls_ == nullptr && !output_codec_.has_value();
+  const bool as_it_is = tls_ == nullptr && output_codec_ == nullptr;
   if (batch == nullptr) return WriteWire();
   if (as_it_is && wire_.empty()) {
     const ssize_t count =
@@ -259,7 +259,7 @@ Result<void> ConnectionImpl::WriteOut(const ByteWriter* batch) {
   }
   std::string encoded;
   std::string_view bytes = batch->view();
-  if (output_codec_.has_value()) {
+  if (output_codec_ != nullptr) {
     std::string& target = tls_ == nullptr ? wire_ : encoded;
     output_codec_->Encode(bytes, target);
     bytes = encoded;

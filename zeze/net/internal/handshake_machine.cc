@@ -1,6 +1,7 @@
 #include "zeze/net/internal/handshake_machine.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "zeze/net/dh.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
+#include "zeze/net/internal/codec_chain.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/rsa.h"
 #include "zeze/net/service_options.h"
@@ -118,8 +120,10 @@ Result<HandshakeStep> ServerHandshake::OnChoice(const ClientChoice& choice) {
   own.compress_to_server = Decide(choice.compress_to_server, options_.compress_to_server);
   HandshakeStep step;
   step.before = OneWay(kServerChoiceId, own);
-  step.output.emplace(own.compress_to_client, KeyOf(keys.value(), &SessionKeys::to_client));
-  step.input.emplace(own.compress_to_server, KeyOf(keys.value(), &SessionKeys::to_server));
+  step.output = std::make_unique<OutputCodec>(own.compress_to_client,
+                                              KeyOf(keys.value(), &SessionKeys::to_client));
+  step.input = std::make_unique<InputCodec>(own.compress_to_server,
+                                            KeyOf(keys.value(), &SessionKeys::to_server));
   return step;
 }
 
@@ -233,8 +237,10 @@ Result<HandshakeStep> ClientHandshake::OnServerChoice(const ServerChoice& choice
   }
   state_ = State::kReady;
   HandshakeStep step;
-  step.output.emplace(choice.compress_to_server, KeyOf(keys, &SessionKeys::to_server));
-  step.input.emplace(choice.compress_to_client, KeyOf(keys, &SessionKeys::to_client));
+  step.output = std::make_unique<OutputCodec>(choice.compress_to_server,
+                                              KeyOf(keys, &SessionKeys::to_server));
+  step.input =
+      std::make_unique<InputCodec>(choice.compress_to_client, KeyOf(keys, &SessionKeys::to_client));
   step.after = OneWay(kClientDoneId, Nothing());
   step.ready = true;
   return step;

@@ -27,10 +27,10 @@ inline constexpr std::size_t kHandshakeBytesMax = 4096;
 
 // What to do after a message, in this order.
 struct HandshakeStep {
-  std::string before = {};            // To send with the codec of before.
-  std::optional<OutputCodec> output;  // For everything sent later.
-  std::optional<InputCodec> input;    // For everything received behind this message.
-  std::string after = {};             // To send with the codec of now.
+  std::string before = {};              // To send with the codec of before.
+  std::unique_ptr<OutputCodec> output;  // For everything sent later. Null: as before.
+  std::unique_ptr<InputCodec> input;    // For everything received behind this message. The same.
+  std::string after = {};               // To send with the codec of now.
   bool ready = false;
 };
 
