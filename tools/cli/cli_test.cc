@@ -41,7 +41,9 @@ Outcome RunZeze(std::vector<std::string> arguments, const Variables& environment
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!std::string_view(*entry).starts_with("ZEZE_")) variables.emplace_back(*entry);
   }
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) {
+    variables.push_back(std::string(name).append("=").append(value));
+  }
   std::vector<char*> envp;
   for (std::string& variable : variables) envp.push_back(variable.data());
   envp.push_back(nullptr);

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/cli/config_command.h"
+#include "tools/cli/global_command.h"
 #include "zeze/xml/diagnostics.h"
 
 #if defined(ZEZE_WITH_GEN)
@@ -93,7 +94,7 @@ int ReportUsageError(const CLI::App& app, const CLI::ParseError& error, int argc
 int Main(int argc, const char* const* argv) {
   CLI::App app(
       "zeze: transactional game servers in C++. Generates code from a schema, checks configuration "
-      "files, starts new projects.",
+      "files, starts new projects, runs the stock servers.",
       "zeze");
   int exit_code = 0;
 #if defined(ZEZE_WITH_GEN)
@@ -101,6 +102,7 @@ int Main(int argc, const char* const* argv) {
   gen::AddNewCommand(app, exit_code);
 #endif
   cli::AddConfigCommand(app, exit_code);
+  cli::AddGlobalCommand(app, exit_code);
   AddVersionCommand(app);
   app.set_version_flag("--version", ZEZE_VERSION, "Print the version");
   app.require_subcommand(1);

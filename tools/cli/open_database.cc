@@ -1,0 +1,31 @@
+#include "tools/cli/open_database.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "zeze/base/result.h"
+#include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/postgres/postgres_storage.h"
+#include "zeze/storage/storage.h"
+
+namespace zeze::cli {
+
+Result<std::unique_ptr<Storage>> OpenDatabase(const std::string& url) {
+  std::string_view scheme = url;
+  if (scheme.starts_with("jdbc:")) scheme.remove_prefix(5);
+  if (scheme.starts_with("postgresql:") || scheme.starts_with("postgres:")) {
+    return OpenPostgresStorage({.url = url});
+  }
+  if (scheme.starts_with("mysql:") || scheme.starts_with("mariadb:")) {
+    return OpenMariaDbStorage({.url = url});
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("no driver for the database \"{}\": its address begins with "
+                           "postgresql:// or mysql://",
+                           url));
+}
+
+}  // namespace zeze::cli
