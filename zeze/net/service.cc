@@ -95,6 +95,16 @@ void Service::Impl::Remove(const internal::ConnectionImpl& connection) {
   if (connections.empty()) changed.NotifyAll();
 }
 
+void Service::Impl::Forget(const internal::AcceptorImpl& acceptor) {
+  MutexLock lock(mutex);
+  std::erase_if(acceptors, [&acceptor](const auto& one) { return one.get() == &acceptor; });
+}
+
+void Service::Impl::Forget(const internal::ConnectorImpl& connector) {
+  MutexLock lock(mutex);
+  std::erase_if(connectors, [&connector](const auto& one) { return one.get() == &connector; });
+}
+
 void Service::Impl::LogPeerError(std::string_view who, std::string_view what) {
   constexpr std::uint64_t kLinesPerSecond = 20;
   {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -603,6 +604,57 @@ TEST(Service, SendsFromTheCallersThreadInOrder) {
   for (const std::string& text : seen) {
     const std::size_t thread = static_cast<std::size_t>(text[0] - '0');
     EXPECT_EQ(text.substr(2), std::to_string(next[thread]++));
+  }
+}
+
+TEST(Service, EndsEveryCallOnceWhileConnectionsComeAndGo) {
+  constexpr std::uint32_t kSeed = 20261117;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  for (const bool from_caller : {false, true}) {
+    ThreadPool pool({.thread_count = 4});
+    IoThreads io({.thread_count = 2});
+    Service server(io, {.name = "server", .dispatch = Dispatch::kOrdered, .executor = &pool});
+    HandleEcho(server);
+    const NetAddress address = MustListen(server);
+    std::atomic<int> accepted = 0;
+    std::atomic<int> ended = 0;
+    std::atomic<int> opened = 0;
+    std::atomic<int> closed = 0;
+    Service client(io, {.name = "client",
+                        .dispatch = Dispatch::kOrdered,
+                        .executor = &pool,
+                        .send_from_caller = from_caller});
+    client.OnOpen([&](const ConnectionPtr&) { ++opened; });
+    client.OnClose([&](const ConnectionPtr&, const Error&) { ++closed; });
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < 3; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937 random(kSeed + t);
+        for (int round = 0; round < 40; ++round) {
+          const ConnectionPtr connection = MustConnect(client, address, {.reconnect = false});
+          const auto calls = random() % 200;
+          for (std::size_t i = 0; i < calls; ++i) {
+            const CallOptions options{.dispatch = random() % 2 == 0 ? Dispatch::kOrdered
+                                                                    : Dispatch::kInline};
+            if (connection
+                    ->Call<Echo>({std::string(random() % 2000, 'x')}, options,
+                                 [&](const RpcReply<Echo>&) { ++ended; })
+                    .ok()) {
+              ++accepted;
+            }
+          }
+          if (random() % 2 == 0) MustEcho(*connection, "flushed");
+          random() % 2 == 0 ? connection->Close("test") : connection->CloseWhenSent("test");
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    client.Stop();
+    server.Stop();
+    EXPECT_EQ(opened, 120);
+    EXPECT_EQ(closed, 120);
+    EXPECT_EQ(ended, accepted);
+    EXPECT_GT(accepted, 1000);
   }
 }
 

@@ -188,17 +188,20 @@ void AcceptorImpl::Start() {
 }
 
 void AcceptorImpl::Close() {
-  const auto close = [](AcceptorImpl& self) {
-    self.acceptor_.reset();
-    if (self.descriptor_ >= 0) ::close(std::exchange(self.descriptor_, -1));
+  // Here first: the service may have held the last reference.
+  const std::shared_ptr<AcceptorImpl> self = shared_from_this();
+  service_->Forget(*this);
+  const auto close = [](AcceptorImpl& acceptor) {
+    acceptor.acceptor_.reset();
+    if (acceptor.descriptor_ >= 0) ::close(std::exchange(acceptor.descriptor_, -1));
   };
-  if (loop_.IsCurrent()) return close(*this);
+  if (loop_.IsCurrent()) return close(*self);
   if (IoThreads::IsIoThread()) {  // Of another loop: it must not wait for this one.
-    loop_.Post(Task("close acceptor", [self = shared_from_this(), close] { close(*self); }));
+    loop_.Post(Task("close acceptor", [self, close] { close(*self); }));
     return;
   }
   WaitGroup closed(1);
-  loop_.Post(Task("close acceptor", [self = shared_from_this(), close, &closed] {
+  loop_.Post(Task("close acceptor", [self, close, &closed] {
     close(*self);
     closed.Done();
   }));

@@ -70,7 +70,8 @@ void ConnectorImpl::Stop() {
     self->loop_.SetDeadline(*self, std::chrono::nanoseconds(0));
     self->socket_.reset();
     self->resolver_.reset();
-    if (self->current_ != nullptr) self->current_->Close("the connector was stopped");
+    if (self->current_ != nullptr) return self->current_->Close("the connector was stopped");
+    self->service_->Forget(*self);
   }));
 }
 
@@ -155,15 +156,14 @@ void ConnectorImpl::OnClosed(std::string_view reason) {
 }
 
 void ConnectorImpl::OnFailed(std::string_view reason) {
+  bool ended = false;
   {
     MutexLock lock(mutex_);
     last_failure_ = reason;
-    ended_ = stopped_ || !options_.reconnect;
-    if (ended_) {
-      changed_.NotifyAll();
-      return;
-    }
+    ended = ended_ = stopped_ || !options_.reconnect;
+    if (ended) changed_.NotifyAll();
   }
+  if (ended) return service_->Forget(*this);
   const std::chrono::nanoseconds delay = policy_.NextDelay(service_->io.Random());
   ZEZE_LOG_INFO("{}: no connection to {}: {}; the next attempt comes in {} ms",
                 service_->options.name, name_, reason,

@@ -60,6 +60,10 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   void SetReady(const internal::ConnectionImpl& connection);
   void Remove(const internal::ConnectionImpl& connection);
 
+  // Of one that has ended by itself.
+  void Forget(const internal::AcceptorImpl& acceptor);
+  void Forget(const internal::ConnectorImpl& connector);
+
   // A line about what a peer did: at most some each second, or a hostile one fills the disk.
   void LogPeerError(std::string_view who, std::string_view what);
 
