@@ -79,6 +79,7 @@ struct Benchmark {
 std::span<const Benchmark> CoreRecordBenchmarks();
 std::span<const Benchmark> CoreEngineBenchmarks();
 std::span<const Benchmark> StorageBenchmarks();
+std::span<const Benchmark> SqlBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

@@ -33,7 +33,8 @@ Absolute figures depend on the machine and the moment; compare the ratios.)";
 
 std::vector<Benchmark> AllBenchmarks() {
   std::vector<Benchmark> all;
-  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks()}) {
+  for (const auto part :
+       {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -27,7 +27,8 @@
 
 namespace zeze {
 
-// Each lane counts its flushes for itself, so one never waits for the other. Stored: never renumber.
+// Each lane counts its flushes for itself, so one never waits for the other. Stored: never
+// renumber.
 enum class FenceLane : std::uint8_t {
   kFlush = 0,
   kRenew = 1,

@@ -57,8 +57,8 @@ FlushAttemptResult ToAttempt(const MariaDbAnswer& answer, bool committing, bool 
     case MariaDbFailure::kLost:
       break;
   }
-  // Before COMMIT was sent a lost connection is a transaction that will be rolled back. With a fence
-  // it is looked after all the same, which ends a session that still has its locks.
+  // Before COMMIT was sent a lost connection is a transaction that will be rolled back. With a
+  // fence it is looked after all the same, which ends a session that still has its locks.
   return {.attempt = committing || fenced ? FlushAttempt::kLost : FlushAttempt::kCollided,
           .message = answer.message};
 }

@@ -4,9 +4,9 @@
 //       {.url = "jdbc:mysql://db:3306/game?user=zeze&password=secret"});
 //   Result<FenceStart> started = opened.value()->fence()->Start({.server_id = 7, ...});
 //
-// Each table is an InnoDB table of the columns id and value, as the Java peer has it. A flush is one
-// database transaction whose first statement is the fence; rows go in arrays, one statement for each
-// table. Works on the nodes of a Galera cluster too. What is promised is in docs/storage.md.
+// Each table is an InnoDB table of the columns id and value, as the Java peer has it. A flush is
+// one database transaction whose first statement is the fence; rows go in arrays, one statement for
+// each table. Works on the nodes of a Galera cluster too. What is promised is in docs/storage.md.
 
 #pragma once
 

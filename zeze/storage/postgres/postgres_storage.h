@@ -21,9 +21,9 @@
 namespace zeze {
 
 struct PostgresOptions {
-  // "jdbc:postgresql://host:5432/database?user=..&password=..", or the same without "jdbc:". Several
-  // hosts with commas between: the one that takes writes is used. Further parameters that libpq
-  // knows (sslmode, sslrootcert, ...) are handed to it.
+  // "jdbc:postgresql://host:5432/database?user=..&password=..", or the same without "jdbc:".
+  // Several hosts with commas between: the one that takes writes is used. Further parameters that
+  // libpq knows (sslmode, sslrootcert, ...) are handed to it.
   std::string url;
   std::string user = {};      // If not empty, instead of the one in the url.
   std::string password = {};  // The same.

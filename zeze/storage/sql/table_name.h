@@ -1,8 +1,8 @@
 // SqlRelationName: under which name a table stands in an SQL database.
 //
-// Names that are plain SQL words stand there as the Java peer writes them: without quotes, so folded
-// to lower case where the engine folds. All others (too long, blanks, other scripts) stand under a
-// hash of the name. The exact name is then the comment of the SQL table, in both cases.
+// Names that are plain SQL words stand there as the Java peer writes them: without quotes, so
+// folded to lower case where the engine folds. All others (too long, blanks, other scripts) stand
+// under a hash of the name. The exact name is the comment of the SQL table, in both cases.
 //
 //   SqlRelationName("demo_Game_tRole", kPostgresNames).value() == "demo_game_trole"
 //   SqlRelationName("角色", kPostgresNames).value() == "zeze_table_22e496..."

@@ -1,0 +1,116 @@
+// What the suite of fence_conformance.h runs on: a database with a fence and the ways into it, and
+// the server processes that use it.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "zeze/base/result.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/storage.h"
+
+namespace zeze {
+
+// One database, and the ways into it.
+class FencedHome {
+ public:
+  virtual ~FencedHome() = default;
+
+  // As one more server process, with short time-outs. Through that port if it is not 0.
+  virtual Result<std::unique_ptr<Storage>> Open(int proxy_port) = 0;
+
+  // --- for databases behind a network; 0 otherwise, and the tests that need one are skipped ---
+
+  virtual int port() const { return 0; }
+
+  // A text that stands in every flush when nothing of it has been run yet. Behind all of a flush
+  // stands COMMIT.
+  virtual std::string flush_begin() const { return ""; }
+
+  // Whether a transaction that has passed the fence of this server is open.
+  virtual bool FlushIsOpen(std::int32_t /*server_id*/) { return false; }
+
+  // Whether a writer waits for another one that has the row, instead of one of them being turned
+  // away when it commits.
+  virtual bool writers_wait() const { return true; }
+
+  // The database forgets the last flush of the server, as a restored backup would.
+  virtual void LoseLastFlush(std::int32_t /*server_id*/) {}
+
+  // Ends and comes back. False: this one cannot.
+  virtual bool Restart() { return false; }
+};
+
+struct FencedDriver {
+  std::string name;
+  std::function<std::unique_ptr<FencedHome>()> make_home;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const FencedDriver& driver) {
+  return out << driver.name;
+}
+
+inline std::string FencedDriverName(const testing::TestParamInfo<FencedDriver>& info) {
+  return info.param.name;
+}
+
+// A server process: its storage and its table.
+class FencedProcess {
+ public:
+  explicit FencedProcess(std::unique_ptr<Storage> storage)
+      : storage_(std::move(storage)), table_(storage_->OpenTable("t").value()) {}
+
+  Fence& fence() { return *storage_->fence(); }
+  Storage& storage() { return *storage_; }
+
+  std::int64_t Start(std::int32_t server_id) {
+    Result<FenceStart> started =
+        fence().Start({.server_id = server_id, .holder = "holder " + std::to_string(server_id)});
+    EXPECT_TRUE(started.ok()) << started.error().message();
+    return started.ok() ? started.value().epoch : 0;
+  }
+
+  // Every time as another Global.
+  std::int64_t RaiseTerm(std::int32_t shard) {
+    static std::atomic<int> globals = 0;
+    Result<std::int64_t> term = fence().RaiseTerm(shard, "global " + std::to_string(++globals));
+    EXPECT_TRUE(term.ok()) << term.error().message();
+    return term.ok() ? term.value() : 0;
+  }
+
+  Result<void> Flush(std::string_view key, std::string_view value) {
+    const StorageWrite write = {.table = table_, .key = key, .value = value};
+    return storage_->Flush({&write, 1}, true);
+  }
+
+  // "ok", or the name of the code.
+  std::string FlushOutcome(std::string_view key, std::string_view value) {
+    return Outcome(Flush(key, value));
+  }
+
+  static std::string Outcome(const Result<void>& result) {
+    return result.ok() ? "ok" : std::string(ToString(result.error().code()));
+  }
+
+  std::string Find(std::string_view key) {
+    std::string value = "absent";
+    Result<bool> found = table_->Find(key, value);
+    EXPECT_TRUE(found.ok()) << found.error().message();
+    return value;
+  }
+
+ private:
+  std::unique_ptr<Storage> storage_;
+  StorageTable* table_;
+};
+
+}  // namespace zeze
