@@ -75,10 +75,10 @@ class Server {
                  .coherence = &client_,
                  .checkpoint_period = std::chrono::milliseconds(300),
                  .on_fenced = Fenced}) {
-    Result<std::unique_ptr<history::Recorder>> recorder = history::Recorder::Open(
-        arguments.history, {.thread_count = arguments.threads,
-                            .id_base = arguments.seed << 32,
-                            .now = &history::SteadyClockStamp});
+    Result<std::unique_ptr<history::Recorder>> recorder =
+        history::Recorder::Open(arguments.history, {.thread_count = arguments.threads,
+                                                    .id_base = arguments.seed << 32,
+                                                    .now = &history::SteadyClockStamp});
     Check(recorder);
     recorder_ = std::move(recorder).value();
     Check(tables_.AddTo(engine_));

@@ -199,7 +199,7 @@ TEST_P(ClusterTest, AZombieStopsItself) {
   EXPECT_EQ(0, other->AwaitEnd()) << other->said();
   EXPECT_EQ(0, Sum("cluster_accounts"));
   CheckHistory();
-  if (HasFailure()) std::cerr << global_->said() << zombie->said() << other->said();
+  std::cerr << global_->said() << zombie->said() << other->said();
 }
 
 INSTANTIATE_TEST_SUITE_P(Databases, ClusterTest,

@@ -81,7 +81,7 @@ void GlobalProcess::SendGrant(global::ConnectionId to, std::uint64_t request, st
 }
 
 void GlobalProcess::SendRefusal(global::ConnectionId to, std::uint64_t request,
-                                std::string_view key, global::Refusal refusal) {
+                                std::string_view key, Right /*wanted*/, global::Refusal refusal) {
   Send(to, [request, key = std::string(key), refusal](global::GlobalAgent& agent, LinkId link) {
     agent.OnRefusal(link, request, key, refusal);
   });

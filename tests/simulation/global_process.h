@@ -38,7 +38,7 @@ class GlobalProcess final : public global::GlobalOutput {
   void SendGrant(global::ConnectionId to, std::uint64_t request, std::string_view key,
                  Right right) override;
   void SendRefusal(global::ConnectionId to, std::uint64_t request, std::string_view key,
-                   global::Refusal refusal) override;
+                   Right wanted, global::Refusal refusal) override;
   void SendReleased(global::ConnectionId to, std::uint64_t request, std::string_view key) override;
   void SendReduce(global::ConnectionId to, std::uint64_t serial, std::string_view key,
                   Right right) override;

@@ -59,7 +59,7 @@ void Cluster::CheckSingleWriter(const Server& server, const std::string& key, Ri
   }
 }
 
-// --- one session with Global ----------------------------------------------------------------------
+// --- one session with Global ---------------------------------------------------------------------
 
 // What GlobalAgent wants, over the simulated network and to the records of the server.
 class Server::Shard final : public global::AgentOutput {
@@ -83,6 +83,11 @@ class Server::Shard final : public global::AgentOutput {
   void SendRelease(global::ConnectionId to, std::uint64_t request, std::string_view key) override {
     Send(to, [request, key = std::string(key)](GlobalProcess& global, LinkId link) {
       global.machine().OnRelease(global.now(), link, request, key);
+    });
+  }
+  void SendKeepAlive(global::ConnectionId to) override {
+    Send(to, [](GlobalProcess& global, LinkId link) {
+      global.machine().OnKeepAlive(global.now(), link);
     });
   }
   void SendNormalClose(global::ConnectionId to) override {
@@ -156,7 +161,7 @@ class Server::Shard final : public global::AgentOutput {
   global::GlobalAgent agent_;
 };
 
-// --- life -----------------------------------------------------------------------------------------
+// --- life ----------------------------------------------------------------------------------------
 
 Server::Server(Cluster& cluster, std::int32_t server_id)
     : cluster_(cluster),
@@ -264,6 +269,7 @@ void Server::KeepConnected(std::size_t shard) {
       agent.OnConnected(link);
     }
   }
+  agent.KeepAlive();
   world_.After(process_, kReconnect, [this, shard] { KeepConnected(shard); });
 }
 
@@ -333,7 +339,7 @@ void Server::Wake(World& world, ProcessId process, Record& record, Time delay) {
   }
 }
 
-// --- transactions ---------------------------------------------------------------------------------
+// --- transactions --------------------------------------------------------------------------------
 
 void Server::Run(Work& work, const std::vector<std::pair<std::string, bool>>& plan,
                  std::function<void(bool)> done) {
@@ -473,7 +479,10 @@ void Server::Commit(const Running& run) {
   if (waits) {
     work.durable_wanted = true;
     durable_waiters_.push_back(run);
-    for (const std::string& key : tied) flush_wanted_.insert(key);
+    for (const std::string& key : tied) {
+      run->awaited[key] = RecordOf(key).version;
+      flush_wanted_.insert(key);
+    }
     LetGo(*run);
     StartFlush();
     return;
@@ -481,7 +490,7 @@ void Server::Commit(const Running& run) {
   Answer(run, true);
 }
 
-// --- rights ---------------------------------------------------------------------------------------
+// --- rights --------------------------------------------------------------------------------------
 
 void Server::Load(const std::string& key) {
   Record& record = RecordOf(key);
@@ -590,120 +599,6 @@ void Server::EvictSomething() {
   const std::uint64_t request = ++last_request_;
   requests_[request] = key;
   shards_[cluster_.ShardOf(key)]->agent().Release(request, key);
-}
-
-// --- saving ---------------------------------------------------------------------------------------
-
-void Server::Join(const std::vector<std::string>& keys) {
-  for (const std::string& key : keys) {
-    for (const std::string& other : keys) ties_[key].insert(other);
-  }
-}
-
-std::set<std::string> Server::GroupOf(const std::string& key) const {
-  std::set<std::string> group{key};
-  std::vector<std::string> open{key};
-  while (!open.empty()) {
-    const std::string at = std::move(open.back());
-    open.pop_back();
-    const auto tied = ties_.find(at);
-    if (tied == ties_.end()) continue;
-    for (const std::string& other : tied->second) {
-      if (group.insert(other).second) open.push_back(other);
-    }
-  }
-  return group;
-}
-
-void Server::StartFlush() {
-  if (flushing_ || flush_wanted_.empty()) return;
-  std::set<std::string> keys;
-  for (const std::string& key : std::exchange(flush_wanted_, {})) keys.merge(GroupOf(key));
-  cut_.clear();
-  for (const std::string& key : keys) {
-    const Record& record = RecordOf(key);
-    if (record.dirty()) cut_.push_back({key, record.version, record.list});
-  }
-  if (cut_.empty()) {
-    Flushed();
-    return;
-  }
-  flushing_ = true;
-  SendFlush();
-}
-
-void Server::SendFlush() {
-  std::vector<Row> rows;
-  for (const Cut& one : cut_) rows.push_back({.key = one.key, .list = one.list});
-  cluster_.database.Flush(process_, server_id_, FenceLane::kFlush, epoch_, flush_seq_ + 1,
-                          std::move(rows), [this](Result<bool> flushed) {
-                            if (flushed.ok()) {
-                              flush_seq_ += 1;
-                              flushing_ = false;
-                              for (const Cut& one : cut_)
-                                RecordOf(one.key).flushed_version = one.version;
-                              Flushed();
-                              return;
-                            }
-                            if (flushed.error().code() == ErrorCode::kFenced) {
-                              End("its flush was refused");
-                              return;
-                            }
-                            // Not done, or nobody knows: the same again, with the same number (rule 32).
-                            world_.After(process_,
-                                         world_.Between(milliseconds(1), milliseconds(50)),
-                                         [this] { SendFlush(); });
-                          });
-}
-
-// Rule 30: what is clean leaves its group; what was written since stays tied.
-void Server::Flushed() {
-  for (auto at = ties_.begin(); at != ties_.end();) {
-    if (RecordOf(at->first).dirty()) {
-      std::erase_if(at->second, [this](const std::string& key) { return !RecordOf(key).dirty(); });
-      ++at;
-    } else {
-      at = ties_.erase(at);
-    }
-  }
-  std::vector<ReduceWaiter> still;
-  for (const ReduceWaiter& waiter : std::exchange(reduce_waiters_, {})) {
-    if (RecordOf(waiter.key).dirty()) {
-      flush_wanted_.insert(waiter.key);
-      still.push_back(waiter);
-    } else {
-      AnswerReduce(waiter);
-    }
-  }
-  reduce_waiters_.insert(reduce_waiters_.end(), still.begin(), still.end());
-  std::vector<Running> waiting;
-  for (const Running& run : std::exchange(durable_waiters_, {})) {
-    const Work& work = *run->work;
-    bool saved = true;
-    for (const auto& [key, list] : work.reads) {
-      const auto row = cluster_.database.rows().find(key);
-      const std::size_t has = row == cluster_.database.rows().end() ? 0 : row->second.size();
-      if (has < list.size()) saved = false;
-    }
-    for (const auto& [key, element] : work.writes) {
-      const auto row = cluster_.database.rows().find(key);
-      if (row == cluster_.database.rows().end() ||
-          std::find(row->second.begin(), row->second.end(), element) == row->second.end()) {
-        saved = false;
-      }
-      if (!saved) flush_wanted_.insert(key);
-    }
-    if (saved) {
-      Answer(run, true);
-    } else {
-      waiting.push_back(run);
-      for (const auto& [key, list] : work.reads) flush_wanted_.insert(key);
-    }
-  }
-  durable_waiters_.insert(durable_waiters_.end(), waiting.begin(), waiting.end());
-  if (!flush_wanted_.empty()) {
-    world_.After(process_, microseconds(100), [this] { StartFlush(); });
-  }
 }
 
 }  // namespace zeze::simulation

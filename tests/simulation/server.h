@@ -119,6 +119,8 @@ class Server {
     bool over = false;
     std::map<std::string, std::pair<std::uint64_t, List>> reads;
     std::set<std::string> held;
+    // Versions that must be saved before the answer.
+    std::map<std::string, std::uint64_t> awaited;
   };
   using Running = std::shared_ptr<Run_>;
 

@@ -49,8 +49,8 @@ TEST_P(SimulationWithout, ARuleItFails) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, SimulationWithout, testing::ValuesIn(LeftOutNames()),
-                         [](const auto& info) {
-                           std::string name = info.param.second;
+                         [](const auto& rule) {
+                           std::string name = rule.param.second;
                            std::erase(name, '-');
                            return name;
                          });

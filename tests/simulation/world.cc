@@ -37,7 +37,7 @@ Time World::NetworkDelay() {
   return Between(microseconds(50), milliseconds(3));
 }
 
-// --- processes ------------------------------------------------------------------------------------
+// --- processes -----------------------------------------------------------------------------------
 
 ProcessId World::StartProcess(std::string name) {
   const ProcessId id = ++last_process_;
@@ -115,7 +115,7 @@ void World::Run(Time duration) {
   now_ = end;
 }
 
-// --- the network ----------------------------------------------------------------------------------
+// --- the network ---------------------------------------------------------------------------------
 
 void World::Partition(ProcessId a, ProcessId b, bool cut) {
   const auto pair = std::minmax(a, b);

@@ -34,7 +34,7 @@ struct GlobalArguments {
   std::uint16_t port = 5002;
   std::int32_t shard = 0;
   std::int64_t lease_ms = 6000;
-  std::int64_t silence_ms = 3000;
+  std::int64_t silence_ms = 1000;
   std::int64_t unfenced_wait_ms = 0;
 };
 
@@ -43,7 +43,8 @@ std::string Holder() {
   std::string host(256, '\0');
   if (gethostname(host.data(), host.size() - 1) != 0) host = "unknown";
   host.resize(host.find('\0'));
-  return fmt::format("{} pid {} at {}", host, getpid(), SystemClock().SystemNow().time_since_epoch().count());
+  return fmt::format("{} pid {} at {}", host, getpid(),
+                     SystemClock().SystemNow().time_since_epoch().count());
 }
 
 sigset_t EndSignals() {

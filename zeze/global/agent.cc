@@ -120,6 +120,10 @@ void GlobalAgent::Release(std::uint64_t request, std::string_view key) {
   output_.SendRelease(connection_, request, key);
 }
 
+void GlobalAgent::KeepAlive() {
+  if (state_ == State::kReady) output_.SendKeepAlive(connection_);
+}
+
 void GlobalAgent::NormalClose() {
   if (state_ == State::kReady) output_.SendNormalClose(connection_);
 }

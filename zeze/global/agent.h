@@ -47,6 +47,7 @@ class AgentOutput {
                            Right wanted) = 0;
   virtual void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) = 0;
   virtual void SendNormalClose(ConnectionId to) = 0;
+  virtual void SendKeepAlive(ConnectionId to) = 0;
   virtual void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key,
                            Right now) = 0;
   virtual void Close(ConnectionId connection) = 0;
@@ -88,6 +89,8 @@ class GlobalAgent {
   // Fails at once without a connection. At most one request for a key at a time.
   void Acquire(std::uint64_t request, std::string_view key, Right wanted);
   void Release(std::uint64_t request, std::string_view key);
+  // To be called several times in GlobalOptions::silence_max.
+  void KeepAlive();
   // The server has saved everything, has told the database that it ends, and uses no right any more
   // (rule 47).
   void NormalClose();

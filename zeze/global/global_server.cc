@@ -100,10 +100,22 @@ SessionId GlobalServer::SessionOf(ConnectionId connection) const {
   return at == connections_.end() ? kNoSession : at->second;
 }
 
+SessionId GlobalServer::Heard(Time now, ConnectionId connection) {
+  now_ = now;
+  const SessionId id = SessionOf(connection);
+  if (id != kNoSession) sessions_.at(id).heard = now;
+  return id;
+}
+
+void GlobalServer::OnKeepAlive(Time now, ConnectionId from) {
+  Heard(now, from);
+}
+
 void GlobalServer::Bind(Time now, SessionId id, ConnectionId connection) {
   Unbind(now, id);
   sessions_.at(id).connection = connection;
   sessions_.at(id).in_the_way = false;
+  sessions_.at(id).heard = now;
   connections_[connection] = id;
 }
 
@@ -349,15 +361,13 @@ void GlobalServer::EvictTheSilent(Time now) {
 
 void GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key, Right wanted) {
-  now_ = now;
-  const SessionId id = SessionOf(from);
+  const SessionId id = Heard(now, from);
   if (id != kNoSession) directory_.Acquire(id, request, key, wanted);
 }
 
 void GlobalServer::OnRelease(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key) {
-  now_ = now;
-  const SessionId id = SessionOf(from);
+  const SessionId id = Heard(now, from);
   if (id == kNoSession) return;
   // Answered first: grants that this makes possible go to others, the order does not matter.
   output_.SendReleased(from, request, key);
@@ -366,8 +376,7 @@ void GlobalServer::OnRelease(Time now, ConnectionId from, std::uint64_t request,
 
 void GlobalServer::OnReduced(Time now, ConnectionId from, std::uint64_t serial,
                              std::string_view key, Right right) {
-  now_ = now;
-  const SessionId id = SessionOf(from);
+  const SessionId id = Heard(now, from);
   if (id == kNoSession) return;
   questions_.erase(serial);
   directory_.Reduced(id, serial, key, right);
@@ -375,8 +384,7 @@ void GlobalServer::OnReduced(Time now, ConnectionId from, std::uint64_t serial,
 
 void GlobalServer::OnReduceFailed(Time now, ConnectionId from, std::uint64_t serial,
                                   std::string_view key, Refusal why) {
-  now_ = now;
-  const SessionId id = SessionOf(from);
+  const SessionId id = Heard(now, from);
   if (id == kNoSession) return;
   questions_.erase(serial);
   directory_.ReduceFailed(id, serial, key, why);
@@ -413,6 +421,18 @@ void GlobalServer::ExpireQuestions(Time now) {
   }
 }
 
+// Old peers say something only every few seconds; their connections are left to TCP.
+void GlobalServer::CloseTheSilent(Time now) {
+  std::vector<SessionId> silent;
+  for (const auto& [id, session] : sessions_) {
+    if (session.connection != 0 && !session.unfenced &&
+        now >= session.heard + options_.silence_max) {
+      silent.push_back(id);
+    }
+  }
+  for (const SessionId id : silent) Unbind(now, id);
+}
+
 void GlobalServer::Tick(Time now) {
   now_ = now;
   if (retry_at_ != Time{0} && now >= retry_at_) {
@@ -427,6 +447,7 @@ void GlobalServer::Tick(Time now) {
     output_.ReadTerm();
   }
   ExpireQuestions(now);
+  CloseTheSilent(now);
   EvictTheSilent(now);
   std::vector<SessionId> due;
   for (const auto& [id, session] : sessions_) {
@@ -455,6 +476,9 @@ GlobalServer::Time GlobalServer::NextDeadline() const {
   }
   if (!questions_.empty()) next = std::min(next, questions_.begin()->second.deadline);
   for (const auto& [id, session] : sessions_) {
+    if (session.connection != 0 && !session.unfenced) {
+      next = std::min(next, session.heard + options_.silence_max);
+    }
     if (session.state != State::kLive) {
       next = std::min(next, session.due);
     } else if (session.connection == 0 && (session.in_the_way || !session.announced)) {

@@ -34,8 +34,9 @@ namespace zeze::global {
 
 struct GlobalOptions {
   LeaseOptions lease;
-  // A session without a connection that is in somebody's way is evicted after this.
-  std::chrono::nanoseconds silence_max = std::chrono::seconds(3);
+  // A connection on which nothing is heard for so long is closed: its process is paused or hangs. A
+  // session without a connection that is in somebody's way is evicted after as long again.
+  std::chrono::nanoseconds silence_max = std::chrono::seconds(1);
   // A holder that does not answer for so long has failed, and its connection is closed.
   std::chrono::nanoseconds reduce_timeout = std::chrono::seconds(17);
   std::chrono::nanoseconds retry_delay = std::chrono::milliseconds(500);
@@ -108,6 +109,7 @@ class GlobalServer final : private DirectoryOutput {
                  Right right);
   void OnReduceFailed(Time now, ConnectionId from, std::uint64_t serial, std::string_view key,
                       Refusal why);
+  void OnKeepAlive(Time now, ConnectionId from);
   // Of old peers. False: refused. A first login gives back what an older session of the id had; a
   // later one goes on with it, if it is still there.
   bool OnUnfencedLogin(Time now, ConnectionId from, std::int32_t server_id, bool again);
@@ -155,6 +157,7 @@ class GlobalServer final : private DirectoryOutput {
     bool in_the_way = false;      // Somebody was refused because of it.
     ConnectionId connection = 0;  // 0: none.
     Time silent_since{0};
+    Time heard{0};
     Time due{0};  // kEvicting, kSuperseded: ask again; kFreeing: free.
   };
   struct Question {
@@ -174,6 +177,8 @@ class GlobalServer final : private DirectoryOutput {
   SessionId AddSession(std::int32_t server_id, std::int64_t epoch);
   // The session of a connection that has logged in, or kNoSession.
   SessionId SessionOf(ConnectionId connection) const;
+  // The same for a message that was just heard.
+  SessionId Heard(Time now, ConnectionId connection);
   void Bind(Time now, SessionId id, ConnectionId connection);
   void Unbind(Time now, SessionId id);
   void Remove(SessionId id);
@@ -185,6 +190,7 @@ class GlobalServer final : private DirectoryOutput {
   void FinishRecovery();
   void Depose(Time now);
   void ExpireQuestions(Time now);
+  void CloseTheSilent(Time now);
 
   const GlobalOptions options_;
   GlobalOutput& output_;

@@ -45,10 +45,10 @@ class GlobalClient::Impl {
     if (Result<void> renewed = Renew(); !renewed.ok()) return renewed.error();
     for (std::size_t shard = 0; shard < options_.shards.size(); ++shard) {
       const auto term = started.value().terms.find(static_cast<std::int32_t>(shard));
-      shards_.push_back(std::make_unique<ShardSession>(
-          io_, engine, options_, shard, epoch_,
-          term == started.value().terms.end() ? 0 : term->second,
-          [this](const std::string& why) { Fenced(why); }));
+      shards_.push_back(
+          std::make_unique<ShardSession>(io_, engine, options_, shard, epoch_,
+                                         term == started.value().terms.end() ? 0 : term->second,
+                                         [this](const std::string& why) { Fenced(why); }));
     }
     lease_thread_ = std::thread([this] { KeepLease(); });
     for (const auto& shard : shards_) shard->Connect();
@@ -125,7 +125,8 @@ class GlobalClient::Impl {
         }
       }
       const auto now = options_.clock->Now();
-      due = now + (renewed.ok() ? options_.lease.renew_period() : options_.lease.renew_period() / 10);
+      due =
+          now + (renewed.ok() ? options_.lease.renew_period() : options_.lease.renew_period() / 10);
     }
   }
 

@@ -43,6 +43,8 @@ struct GlobalClientOptions {
   Clock* clock = &SystemClock();
   // How long a right that has just come is kept from others, so that its procedure can commit.
   std::chrono::nanoseconds hold = std::chrono::milliseconds(50);
+  // A part of what Global takes for silence (GlobalOptions::silence_max).
+  std::chrono::nanoseconds keep_alive = std::chrono::milliseconds(200);
   std::chrono::nanoseconds acquire_timeout = std::chrono::seconds(20);
   // Start waits for so long until all shards have accepted the server.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30);

@@ -156,9 +156,8 @@ class GlobalService::Impl final : public GlobalOutput {
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
     InBackground([this, server_id, epoch, term]() -> Task {
       auto result = fence_.Evict(server_id, epoch, options_.shard, term);
-      return [this, server_id, epoch, result] {
-        machine_.OnEvicted(Now(), server_id, epoch, result);
-      };
+      return
+          [this, server_id, epoch, result] { machine_.OnEvicted(Now(), server_id, epoch, result); };
     });
   }
   void ReadServer(std::int32_t server_id) override {
@@ -195,10 +194,9 @@ class GlobalService::Impl final : public GlobalOutput {
     Connection* connection = Find(to);
     if (connection == nullptr) return;
     // An answer that does not fit closes the connection, which is what a lost one must do.
-    (void)connection->SendAnswer(wire::Acquire::kDescriptor, static_cast<std::int64_t>(request),
-                                 code, [key, state](ByteWriter& out) {
-                                   wire::KeyState{.key = key, .state = state}.Encode(out);
-                                 });
+    (void)connection->SendAnswer(
+        wire::Acquire::kDescriptor, static_cast<std::int64_t>(request), code,
+        [key, state](ByteWriter& out) { wire::KeyState{.key = key, .state = state}.Encode(out); });
   }
   // `work` may wait; what it returns runs on the network thread.
   void InBackground(std::function<Task()> work) {
@@ -259,9 +257,8 @@ void GlobalService::Impl::SendReduce(ConnectionId to, std::uint64_t serial, std:
           machine_.OnReduced(Now(), to, serial, key, static_cast<Right>(reply.result.state));
         } else {
           machine_.OnReduceFailed(Now(), to, serial, key,
-                                  reply.result.state == wire::kStateFresh
-                                      ? Refusal::kHolderFresh
-                                      : Refusal::kHolderFailed);
+                                  reply.result.state == wire::kStateFresh ? Refusal::kHolderFresh
+                                                                          : Refusal::kHolderFailed);
         }
       });
   if (!sent.ok()) connection->Close(sent.error().message());
@@ -326,13 +323,14 @@ void GlobalService::Impl::HandleLogins() {
     machine_.OnNormalClose(Now(), from);
   });
   service_.Handle<wire::KeepAlive>([this](Request<wire::KeepAlive> request) {
-    const bool known = machine_.LoggedIn(IdOf(*request.connection()));
+    const ConnectionId from = IdOf(*request.connection());
+    const bool known = machine_.LoggedIn(from);
+    machine_.OnKeepAlive(Now(), from);
     (void)request.AnswerCode(known ? 0 : wire::kNotLoggedIn);
   });
   // The key of old consoles is no secret: see `zeze admin cleanup`.
-  service_.Handle<wire::Cleanup>([](Request<wire::Cleanup> request) {
-    (void)request.AnswerCode(wire::kCleanupRefused);
-  });
+  service_.Handle<wire::Cleanup>(
+      [](Request<wire::Cleanup> request) { (void)request.AnswerCode(wire::kCleanupRefused); });
 }
 
 void GlobalService::Impl::HandleRights() {
@@ -346,10 +344,9 @@ void GlobalService::Impl::HandleRights() {
         const ConnectionId from = IdOf(connection);
         const auto request = static_cast<std::uint64_t>(frame.session_id);
         const auto answer = [&](std::int64_t code) {
-          (void)connection.SendAnswer(wire::Acquire::kDescriptor, frame.session_id, code,
-                                      [&argument](ByteWriter& out) {
-                                        wire::KeyState{.key = argument.key}.Encode(out);
-                                      });
+          (void)connection.SendAnswer(
+              wire::Acquire::kDescriptor, frame.session_id, code,
+              [&argument](ByteWriter& out) { wire::KeyState{.key = argument.key}.Encode(out); });
         };
         if (!machine_.LoggedIn(from)) {
           answer(wire::kNotLoggedIn);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,14 +82,25 @@ void ShardSession::Connect() {
                     .port = where.port,
                     .first_delay = kReconnectDelay,
                     .delay_max = kReconnectDelayMax});
+  KeepAlive();
 }
 
 void ShardSession::Stop() {
   service_.Stop();
+  {
+    const MutexLock lock(life_->mutex);
+    life_->over = true;
+  }
   std::map<std::uint64_t, ::zeze::Request<wire::Reduce>> reduces;
   const MutexLock lock(mutex_);
-  *alive_ = false;
   reduces.swap(reduces_);
+}
+
+void ShardSession::Later(std::chrono::nanoseconds delay, std::function<void()> work) {
+  io_.PostAfter(delay, [life = life_, work = std::move(work)] {
+    const MutexLock lock(life->mutex);
+    if (!life->over) work();
+  });
 }
 
 bool ShardSession::Mine(std::string_view key) const {
@@ -188,8 +200,8 @@ void ShardSession::Failed(std::uint64_t /*request*/, std::string_view key, Acqui
   const char* text = "its holder cannot be reached or has failed";
   if (why == AcquireFailure::kDisconnected) text = "there is no session with Global";
   if (why == AcquireFailure::kBusy) text = "its holder is using it";
-  Finish(std::string(key),
-         Error(ErrorCode::kUnavailable, fmt::format("the right of a record cannot be had: {}", text)));
+  Finish(std::string(key), Error(ErrorCode::kUnavailable,
+                                 fmt::format("the right of a record cannot be had: {}", text)));
 }
 
 void ShardSession::Released(std::uint64_t /*request*/, std::string_view key) {
@@ -252,8 +264,7 @@ void ShardSession::OnReduce(::zeze::Request<wire::Reduce> request) {
   });
 }
 
-void ShardSession::Reduce(ConnectionId from, std::uint64_t serial, std::string_view key,
-                          Right to) {
+void ShardSession::Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) {
   after_.emplace_back([this, key = std::string(key),
                        reduce = Deferred{.connection = from, .serial = serial, .to = to}] {
     TryReduce(key, reduce);
@@ -267,19 +278,7 @@ void ShardSession::TryReduce(const std::string& key, const Deferred& reduce) {
     const auto now = options_.clock->Now();
     if (held != held_.end() && held->second > now) {
       deferred_[key] = reduce;
-      io_.PostAfter(held->second - now, [this, alive = alive_, key] {
-        std::optional<Deferred> due;
-        {
-          const MutexLock later(mutex_);
-          if (!*alive) return;
-          held_.erase(key);
-          const auto at = deferred_.find(key);
-          if (at == deferred_.end()) return;
-          due = at->second;
-          deferred_.erase(at);
-        }
-        TryReduce(key, *due);
-      });
+      Later(held->second - now, [this, key] { Used(key); });
       return;
     }
     if (held != held_.end()) held_.erase(held);
@@ -354,6 +353,16 @@ void ShardSession::SendLogin(ConnectionId to, const LoginRequest& request) {
         });
       });
   if (!sent.ok()) connection_->Close(sent.error().message());
+}
+
+void ShardSession::SendKeepAlive(ConnectionId /*to*/) {
+  // Whether it is answered does not matter: Global closes what it does not hear.
+  (void)connection_->Call<wire::KeepAlive>({}, {}, [](const RpcReply<wire::KeepAlive>&) {});
+}
+
+void ShardSession::KeepAlive() {
+  WithAgent([](GlobalAgent& agent) { agent.KeepAlive(); });
+  Later(options_.keep_alive, [this] { KeepAlive(); });
 }
 
 void ShardSession::SendNormalClose(ConnectionId /*to*/) {

@@ -34,8 +34,8 @@ namespace zeze::global {
 // records happens there too, after the mutex is free: the record layer may call back.
 class ShardSession final : private AgentOutput {
  public:
-  ShardSession(IoThreads& io, Engine& engine, const GlobalClientOptions& options,
-               std::size_t shard, std::int64_t epoch, std::int64_t start_term,
+  ShardSession(IoThreads& io, Engine& engine, const GlobalClientOptions& options, std::size_t shard,
+               std::int64_t epoch, std::int64_t start_term,
                std::function<void(const std::string&)> fenced);
   ~ShardSession();
   ShardSession(const ShardSession&) = delete;
@@ -72,8 +72,8 @@ class ShardSession final : private AgentOutput {
                    Right wanted) override;
   void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) override;
   void SendNormalClose(ConnectionId to) override;
-  void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key,
-                   Right now) override;
+  void SendKeepAlive(ConnectionId to) override;
+  void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now) override;
   void Close(ConnectionId connection) override;
   std::vector<HeldRight> Rights() override;
   void Granted(std::uint64_t request, std::string_view key, Right right) override;
@@ -92,6 +92,9 @@ class ShardSession final : private AgentOutput {
   // Runs `work` with the mutex held, then what it left to be done without.
   void WithAgent(FunctionRef<void(GlobalAgent&)> work);
   bool Mine(std::string_view key) const;
+  void KeepAlive();
+  // On the network thread, unless the session is over by then.
+  void Later(std::chrono::nanoseconds delay, std::function<void()> work);
 
   IoThreads& io_;
   Engine& engine_;
@@ -111,7 +114,12 @@ class ShardSession final : private AgentOutput {
   std::map<std::string, std::chrono::nanoseconds, std::less<>> held_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::string, Deferred, std::less<>> deferred_ ZEZE_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> after_ ZEZE_GUARDED_BY(mutex_);
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  // What was posted to run later runs with this mutex held, or not at all.
+  struct Life {
+    Mutex mutex;
+    bool over ZEZE_GUARDED_BY(mutex) = false;
+  };
+  std::shared_ptr<Life> life_ = std::make_shared<Life>();
   Service service_;  // Last: its callbacks use the rest.
 };
 
