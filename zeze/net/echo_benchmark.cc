@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,8 +27,14 @@
 
 #include "zeze/base/clock.h"
 #include "zeze/base/wait_group.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/connector.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/echo_protocol.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
 namespace {

@@ -75,9 +75,9 @@ Result<std::optional<RawFrame>> TakeFrame(std::string_view& stream, std::size_t 
 // Fails with kCorrupt on a family that does not exist and on a body that ends early.
 Result<Frame> ParseFrame(const RawFrame& raw);
 
-// Both at once, for the hot path: true if the stream begins with a whole frame within the limit that
-// is a request, an answer or a one-way message; it is then removed. False leaves the stream alone,
-// for TakeFrame and ParseFrame to say what is there. `frame` must be as it was made.
+// Both at once, for the hot path: true if the stream begins with a whole frame within the limit
+// that is a request, an answer or a one-way message; it is then removed. False leaves the stream
+// alone, for TakeFrame and ParseFrame to say what is there. `frame` must be as it was made.
 bool TakeUsualFrame(std::string_view& stream, std::size_t body_bytes_max, Frame& frame);
 
 // Identifies a kind of message: the module in the high, the protocol in the low 32 bits.

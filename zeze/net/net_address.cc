@@ -1,7 +1,6 @@
 #include "zeze/net/net_address.h"
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>

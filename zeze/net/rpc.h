@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "zeze/base/unique_function.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc_code.h"
+#include "zeze/serialize/byte_reader.h"
 
 namespace zeze {
 

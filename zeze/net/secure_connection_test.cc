@@ -1,7 +1,6 @@
 // Tests of how connections open: handshake with all its options, TLS, proxy headers, time limits.
 
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <tuple>

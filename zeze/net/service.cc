@@ -23,10 +23,10 @@
 #include "zeze/net/internal/acceptor_impl.h"
 #include "zeze/net/internal/connection_impl.h"
 #include "zeze/net/internal/connector_impl.h"
-#include "zeze/net/internal/io_loop.h"
 #include "zeze/net/internal/service_impl.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
 #include "zeze/net/service_options.h"
 
 namespace zeze {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "zeze/base/result.h"
 #include "zeze/net/acceptor.h"

@@ -1,10 +1,8 @@
 #include "zeze/net/internal/connection_impl.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,26 +11,28 @@
 
 #include <boost/system/error_code.hpp>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/handshake.h"
+#include "zeze/net/internal/arrival_queue.h"
 #include "zeze/net/internal/connector_impl.h"
 #include "zeze/net/internal/io_loop.h"
+#include "zeze/net/internal/keep_alive.h"
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/internal/tls_stream.h"
+#include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/rpc_code.h"
 #include "zeze/net/service_options.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze::internal {
 

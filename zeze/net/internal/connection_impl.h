@@ -15,8 +15,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/net/connection.h"
@@ -33,6 +33,9 @@
 #include "zeze/net/internal/tls_stream.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
+#include "zeze/net/service_options.h"
+#include "zeze/net/tls.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze::internal {
 

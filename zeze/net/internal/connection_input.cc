@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -28,10 +29,13 @@
 #include "zeze/net/internal/handshake_machine.h"
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/service_impl.h"
+#include "zeze/net/internal/tcp_socket.h"
+#include "zeze/net/protocol.h"
 #include "zeze/net/proxy_header.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/rpc_code.h"
 #include "zeze/net/service_options.h"
+#include "zeze/serialize/byte_writer.h"
 
 namespace zeze::internal {
 

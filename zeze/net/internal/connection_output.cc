@@ -21,9 +21,9 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/internal/connection_impl.h"
 #include "zeze/net/internal/rpc_table.h"
+#include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
-#include "zeze/net/service_options.h"
 #include "zeze/serialize/byte_writer.h"
 
 namespace zeze::internal {

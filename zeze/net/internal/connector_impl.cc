@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"

@@ -21,6 +21,7 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/service_options.h"
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/net_address.h"
 #include "zeze/serialize/byte_writer.h"

@@ -10,6 +10,12 @@
 
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/acceptor.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/connector.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/echo_protocol.h"
 
