@@ -14,7 +14,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -47,10 +46,20 @@ constexpr std::uint64_t MixHash(std::uint64_t value) {
 // SipHash-1-3 keyed by the seed.
 std::uint64_t HashBytes(std::string_view bytes);
 
-// Equal bits are one key even when a component is NaN: a NaN key can be found again, and input full
-// of them does not grow a container without bound.
 template <typename T>
 concept FloatingKey = std::is_floating_point_v<T> || VectorValue<T>;
+
+// Equal bits are one key even when they are NaN: a NaN key can be found again, and input full of
+// them does not grow a container without bound.
+template <typename T>
+constexpr bool SameNumber(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    return a == b || std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b);
+  } else {
+    return a == b;
+  }
+}
 
 constexpr std::uint64_t CombineHash(std::uint64_t hash, std::uint64_t next) {
   return MixHash(hash * 0x9E3779B97F4A7C15U + next);
@@ -86,8 +95,13 @@ std::uint64_t HashKey(const K& key) {
 
 template <typename A, typename B>
 bool SameKey(const A& a, const B& b) {
-  if constexpr (std::same_as<A, B> && internal::FloatingKey<A>) {
-    return a == b || std::memcmp(&a, &b, sizeof(A)) == 0;
+  if constexpr (std::same_as<A, B> && std::is_floating_point_v<A>) {
+    return internal::SameNumber(a, b);
+  } else if constexpr (std::same_as<A, B> && VectorValue<A>) {
+    for (std::size_t i = 0; i < A::kDimension; ++i) {
+      if (!internal::SameNumber(ComponentOf(a, i), ComponentOf(b, i))) return false;
+    }
+    return true;
   } else {
     return a == b;
   }

@@ -24,6 +24,7 @@
 #include "zeze/bean/list.h"
 #include "zeze/bean/set.h"
 #include "zeze/bean/testing/container_access.h"
+#include "zeze/serialize/vector.h"
 
 namespace zeze {
 
@@ -119,7 +120,7 @@ TYPED_TEST(MapModelTest, BehavesAsAMapAndLeavesSnapshotsAlone) {
       ASSERT_EQ(there, model.contains(key));
       if (there) model[key] = value;
     } else if (choice < 3) {
-      ASSERT_TRUE(map.GetOrAdd(key, [&] { return value; }) ==
+      ASSERT_TRUE(map.GetOrAdd(key, [&]() -> const V& { return value; }) ==
                   model.try_emplace(key, value).first->second);
     } else if (choice < (grows ? 8U : 4U)) {
       ASSERT_EQ(map.Put(key, value), model.insert_or_assign(key, value).second);
@@ -214,6 +215,16 @@ TEST(MapTest, ANanKeyIsFoundAgain) {
   EXPECT_EQ(map.size(), 2U);
   EXPECT_EQ(map.Get(nan), 9);
   EXPECT_EQ(map.Get(0.0F), 2);
+}
+
+TEST(MapTest, AVectorKeyWithANanIsFoundAgainWhateverTheSignOfItsZero) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Map<Vector2, std::int32_t> map;
+  map.Put({nan, 0.0F}, 1);
+  map.Put({nan, -0.0F}, 2);
+
+  EXPECT_EQ(map.size(), 1U);
+  EXPECT_EQ(map.Get({nan, 0.0F}), 2);
 }
 
 TEST(MapTest, WorksWithRangesAndAlgorithms) {

@@ -81,8 +81,8 @@ class DiskRoom::TrackedFile final : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   rocksdb::IOStatus Appended(const rocksdb::Slice& data, rocksdb::IOStatus status) {
     if (!status.ok()) {
-      return Checked(std::move(status),
-                     status.IsNoSpace() ? LogFailure::kTorn : LogFailure::kUnknown);
+      const LogFailure failure = status.IsNoSpace() ? LogFailure::kTorn : LogFailure::kUnknown;
+      return Checked(std::move(status), failure);
     }
     MutexLock lock(room_.mutex_);
     if (tail_.file == this) tail_.appended += data.size();
@@ -160,11 +160,16 @@ rocksdb::IOStatus DiskRoom::NewLog(const std::string& path, const rocksdb::FileO
   const std::uint64_t allocated = std::exchange(spare_allocated_, 0);
   const bool use_spare = allocated > 0 && ::rename(spare_path_.c_str(), path.c_str()) == 0;
   // The spare is opened as it is: opened anew, it would lose what it owns.
-  rocksdb::IOStatus status = use_spare ? target()->ReopenWritableFile(path, options, result, debug)
-                                       : target()->NewWritableFile(path, options, result, debug);
-  if (!status.ok()) return status;
-  Track(log_, use_spare ? allocated : 0, result);
-  EnsureRoom();  // For the next new log; this one has what it needs.
+  rocksdb::IOStatus status;
+  if (use_spare) {
+    status = target()->ReopenWritableFile(path, options, result, debug);
+  } else {
+    status = target()->NewWritableFile(path, options, result, debug);
+  }
+  if (status.ok()) {
+    Track(log_, use_spare ? allocated : 0, result);
+    EnsureRoom();  // For the next new log; this one has what it needs.
+  }
   return status;
 }
 
