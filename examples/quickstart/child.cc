@@ -1,5 +1,6 @@
 #include "child.h"
 
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <optional>
@@ -9,7 +10,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,7 +69,7 @@ std::optional<std::string> Child::ReadLine(int timeout_ms) {
   }
 }
 
-void Child::Kill() {
+void Child::Kill() const {
   ::kill(pid_, SIGKILL);
 }
 

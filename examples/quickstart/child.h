@@ -24,7 +24,7 @@ class Child {
   bool ended() const { return ended_; }
 
   // As a power failure would: no chance to say goodbye.
-  void Kill();
+  void Kill() const;
   // Closes its input, which asks it to stop in order.
   void AskToStop();
   // Its exit code; -1 if it was killed.

@@ -12,10 +12,10 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "market.h"

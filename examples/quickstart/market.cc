@@ -3,7 +3,11 @@
 #include <cstdint>
 #include <string>
 
+#include "bazaar/Market.h"
+#include "zeze/app/application.h"
+#include "zeze/base/result.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace quickstart {
 

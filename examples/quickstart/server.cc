@@ -1,9 +1,11 @@
 #include "server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <random>
 #include <string>
@@ -14,9 +16,13 @@
 #include <unistd.h>
 
 #include "market.h"
+#include "zeze/app/application.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/result.h"
 #include "zeze/config/config.h"
+#include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace quickstart {
 

@@ -120,7 +120,7 @@ void CheckUnknownKept(const Vector& vector) {
 
 // A beankey is a bean whose fields are these.
 Checker BeanKey(std::vector<std::string> types) {
-  return [types](const Vector& vector) {
+  return [types = std::move(types)](const Vector& vector) {
     Json bean;
     Json& fields = bean.Add("fields", {});
     const std::vector<std::string> parts = Split(vector.text(), ',');
@@ -140,7 +140,7 @@ Checker BeanKey(std::vector<std::string> types) {
 
 // Bare values: no tag, nothing in front.
 Checker PlainKey(std::string type) {
-  return [type](const Vector& vector) {
+  return [type = std::move(type)](const Vector& vector) {
     Json value = vector.value;
     if (type == "bool") value.boolean = value.text == "true";
     ByteWriter out;

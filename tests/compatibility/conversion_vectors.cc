@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kError = "ERROR";
 
 // What a checker read, as text, unless the reader failed.
-std::string Outcome(const ByteReader& in, std::string read) {
+std::string Outcome(const ByteReader& in, const std::string& read) {
   return in.ok() ? read : std::string(kError);
 }
 

@@ -87,7 +87,7 @@ void EncodeField(const Json& field, int& last_id, ByteWriter& out) {
 }
 
 void ExpectList(const Json& field, ByteReader& in) {
-  TypeCode code;
+  TypeCode code{};
   const std::size_t count = in.ReadListHeader(code);
   const Json& elements = field["value"];
   ASSERT_EQ(count, elements.items.size());
@@ -98,7 +98,8 @@ void ExpectList(const Json& field, ByteReader& in) {
 }
 
 void ExpectMap(const Json& field, ByteReader& in) {
-  TypeCode key, value;
+  TypeCode key{};
+  TypeCode value{};
   const std::size_t count = in.ReadMapHeader(key, value);
   ASSERT_EQ(count, field["value"].items.size());
   EXPECT_EQ(ToString(key), field["keyCode"].text);

@@ -85,8 +85,9 @@ class Parser {
   std::uint32_t ParseUnit() {
     ZEZE_CHECK(text_.size() >= 4);
     std::uint32_t unit = 0;
-    const auto end = std::from_chars(text_.data(), text_.data() + 4, unit, 16).ptr;
-    ZEZE_CHECK(end == text_.data() + 4);
+    const char* const first = text_.data();
+    const auto end = std::from_chars(first, first + 4, unit, 16).ptr;
+    ZEZE_CHECK(end == first + 4);
     text_.remove_prefix(4);
     return unit;
   }

@@ -141,7 +141,7 @@ void CheckListHeader(const Vector& vector) {
   // The reader insists that the elements are there.
   const std::string bytes = vector.bytes() + std::string(count * MinEncodedBytes(type), '\0');
   ByteReader in(bytes);
-  TypeCode found;
+  TypeCode found{};
   EXPECT_EQ(in.ReadListHeader(found), count);
   EXPECT_EQ(found, type);
 }
@@ -158,7 +158,8 @@ void CheckMapHeader(const Vector& vector) {
   const std::size_t pair_bytes = MinEncodedBytes(key) + MinEncodedBytes(value);
   const std::string bytes = vector.bytes() + std::string(count * pair_bytes, '\0');
   ByteReader in(bytes);
-  TypeCode found_key, found_value;
+  TypeCode found_key{};
+  TypeCode found_value{};
   EXPECT_EQ(in.ReadMapHeader(found_key, found_value), count);
   EXPECT_EQ(found_key, key);
   EXPECT_EQ(found_value, value);

@@ -64,15 +64,15 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   // False: it ended before.
-  bool AwaitBegin() {
+  bool AwaitBegin() const {
     std::int64_t zero = -1;
     return ::read(pipe_, &zero, sizeof(zero)) == sizeof(zero) && zero == 0;
   }
 
-  void Kill() { ::kill(pid_, SIGKILL); }
+  void Kill() const { ::kill(pid_, SIGKILL); }
 
   // What it had acknowledged. The process must have been killed.
-  std::vector<std::int64_t> AwaitEnd() {
+  std::vector<std::int64_t> AwaitEnd() const {
     std::vector<std::int64_t> acknowledged;
     std::int64_t id = 0;
     while (::read(pipe_, &id, sizeof(id)) == sizeof(id)) acknowledged.push_back(id);

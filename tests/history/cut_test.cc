@@ -14,9 +14,7 @@
 namespace zeze::history {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Lists = std::vector<std::pair<Key, std::vector<Element>>>;
 

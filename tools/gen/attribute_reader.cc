@@ -64,7 +64,7 @@ std::string AttributeReader::Describe() const {
 }
 
 std::string AttributeReader::Name(bool reserved_words_allowed) {
-  const std::string name = element_.GetAttribute("name");
+  std::string name = element_.GetAttribute("name");
   if (!Has("name")) {
     diagnostics_.Error(element_.location(), fmt::format("<{}> has no name", element_.name()),
                        "add name=\"...\"");

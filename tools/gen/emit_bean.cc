@@ -1,14 +1,25 @@
 // Beans, beankeys, constants and protocol descriptors: one header and one .cc for each unit.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/code_writer.h"
 #include "tools/gen/emitter.h"
 #include "tools/gen/literal.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
+#include "tools/gen/plan.h"
 
 namespace zeze::gen {
 namespace {
@@ -331,9 +342,10 @@ class HeaderEmitter {
       const std::size_t dot = variable->enum_text.rfind('.');
       if (dot != std::string::npos) {
         const std::string owner = variable->enum_text.substr(0, dot);
-        type =
-            CxxQualifiedName(owner.find('.') == std::string::npos ? scope + "." + owner : owner) +
-            "::" + type;
+        const bool is_local = owner.find('.') == std::string::npos;
+        type = fmt::format("{}::{}",
+                           CxxQualifiedName(is_local ? fmt::format("{}.{}", scope, owner) : owner),
+                           type);
       }
       const std::string member = names.Member(variable->name);
       out_.Blank();
@@ -348,6 +360,7 @@ class HeaderEmitter {
 
   void EmitForEachField(const Bean& bean, const StructNames& names) {
     std::vector<const Variable*> sorted;
+    sorted.reserve(bean.variables.size());
     for (const auto& variable : bean.variables) sorted.push_back(variable.get());
     std::sort(sorted.begin(), sorted.end(),
               [](const Variable* left, const Variable* right) { return left->id < right->id; });

@@ -21,11 +21,11 @@ namespace {
 
 std::string Flags(const HandleFlags& flags) {
   std::vector<std::string_view> words;
-  if (flags.server) words.push_back(".server = true");
-  if (flags.client) words.push_back(".client = true");
-  if (flags.server_script) words.push_back(".server_script = true");
-  if (flags.client_script) words.push_back(".client_script = true");
-  if (flags.servlet) words.push_back(".servlet = true");
+  if (flags.server) words.emplace_back(".server = true");
+  if (flags.client) words.emplace_back(".client = true");
+  if (flags.server_script) words.emplace_back(".server_script = true");
+  if (flags.client_script) words.emplace_back(".client_script = true");
+  if (flags.servlet) words.emplace_back(".servlet = true");
   return fmt::format("{}", fmt::join(words, ", "));
 }
 

@@ -17,11 +17,11 @@ namespace {
 
 std::string Words(const HandleFlags& flags) {
   std::vector<std::string_view> words;
-  if (flags.server) words.push_back("server");
-  if (flags.client) words.push_back("client");
-  if (flags.server_script) words.push_back("serverscript");
-  if (flags.client_script) words.push_back("clientscript");
-  if (flags.servlet) words.push_back("servlet");
+  if (flags.server) words.emplace_back("server");
+  if (flags.client) words.emplace_back("client");
+  if (flags.server_script) words.emplace_back("serverscript");
+  if (flags.client_script) words.emplace_back("clientscript");
+  if (flags.servlet) words.emplace_back("servlet");
   return fmt::format("{}", fmt::join(words, ","));
 }
 

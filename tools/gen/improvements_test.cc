@@ -20,7 +20,7 @@ using ::testing::Not;
 
 class ImprovementsTest : public SchemaFixture {
  protected:
-  std::string Go(GenerateOptions options) {
+  std::string Go(const GenerateOptions& options) {
     std::ostringstream out;
     std::ostringstream err;
     code_ = Generate(options, out, err);

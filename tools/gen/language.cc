@@ -13,28 +13,28 @@ namespace {
 constexpr AttributeUse kNone = AttributeUse::kNoEffect;
 constexpr AttributeUse kRead = AttributeUse::kRead;
 
-const AttributeInfo kName = {"name", "string", true, kRead, "the name"};
-const AttributeInfo kComment = {"comment", "string", false, kRead,
-                                "emitted as a comment in the generated code"};
-const AttributeInfo kUseData = {"UseData", "string", false, kNone,
-                                "beans are plain data in C++ already"};
-const AttributeInfo kEquals = {"equals", "boolean", false, kNone,
-                               "every bean can be compared in C++ already"};
-const AttributeInfo kKeepUnknown = {"keepUnknownFields", "boolean", false, kRead,
-                                    "keep fields of newer versions and write them back"};
-const AttributeInfo kHot = {"hot", "boolean", false, kNone, "C++ modules are not replaced hot"};
-const AttributeInfo kHandle = {"handle", "string", false, kRead,
-                               "who processes it: server, client, ..."};
-const AttributeInfo kStrictHandlers = {"strictHandlers", "boolean", false, kRead,
-                                       "handlers are pure virtual"};
-const AttributeInfo kLevel = {"TransactionLevel", "string", false, kRead,
-                              "None, Serializable or AllowDirtyWhenAllRead"};
-const AttributeInfo kDispatchMode = {"DispatchMode", "string", false, kRead,
-                                     "Normal, Critical or Direct"};
-const AttributeInfo kOneByOne = {"OneByOne", "boolean", false, kRead,
-                                 "requests of one session run in order"};
-const AttributeInfo kTimeout = {"Timeout", "string", false, kRead,
-                                "how long a caller waits: 5000, 500ms or 5s"};
+constexpr AttributeInfo kName = {"name", "string", true, kRead, "the name"};
+constexpr AttributeInfo kComment = {"comment", "string", false, kRead,
+                                    "emitted as a comment in the generated code"};
+constexpr AttributeInfo kUseData = {"UseData", "string", false, kNone,
+                                    "beans are plain data in C++ already"};
+constexpr AttributeInfo kEquals = {"equals", "boolean", false, kNone,
+                                   "every bean can be compared in C++ already"};
+constexpr AttributeInfo kKeepUnknown = {"keepUnknownFields", "boolean", false, kRead,
+                                        "keep fields of newer versions and write them back"};
+constexpr AttributeInfo kHot = {"hot", "boolean", false, kNone, "C++ modules are not replaced hot"};
+constexpr AttributeInfo kHandle = {"handle", "string", false, kRead,
+                                   "who processes it: server, client, ..."};
+constexpr AttributeInfo kStrictHandlers = {"strictHandlers", "boolean", false, kRead,
+                                           "handlers are pure virtual"};
+constexpr AttributeInfo kLevel = {"TransactionLevel", "string", false, kRead,
+                                  "None, Serializable or AllowDirtyWhenAllRead"};
+constexpr AttributeInfo kDispatchMode = {"DispatchMode", "string", false, kRead,
+                                         "Normal, Critical or Direct"};
+constexpr AttributeInfo kOneByOne = {"OneByOne", "boolean", false, kRead,
+                                     "requests of one session run in order"};
+constexpr AttributeInfo kTimeout = {"Timeout", "string", false, kRead,
+                                    "how long a caller waits: 5000, 500ms or 5s"};
 
 ElementInfo SolutionInfo() {
   return {
@@ -202,8 +202,7 @@ ElementInfo ProjectInfo(std::string_view kind) {
 }
 
 std::vector<ElementInfo> SmallElements() {
-  const AttributeInfo ref = {"ref", "string", true, kRead, "a name"};
-  std::vector<ElementInfo> all = {
+  return {
       {"import", "import", {{"file", "string", true, kRead, "path of a schema"}}, {}, false},
       {"enum",
        "enum",
@@ -249,9 +248,15 @@ std::vector<ElementInfo> SmallElements() {
         kComment},
        {},
        false},
-      {"module ref", "module", {ref}, {}, true, "takes a module into a project or service"},
-      {"bean ref", "bean", {ref}, {}, true},
-      {"beankey ref", "beankey", {ref}, {}, true},
+  };
+}
+
+std::vector<ElementInfo> ProjectElements() {
+  constexpr AttributeInfo kRef = {"ref", "string", true, kRead, "a name"};
+  return {
+      {"module ref", "module", {kRef}, {}, true, "takes a module into a project or service"},
+      {"bean ref", "bean", {kRef}, {}, true},
+      {"beankey ref", "beankey", {kRef}, {}, true},
       {"service",
        "service",
        {kName, kHandle, {"base", "string", false, kNone, "derive in your own class"}, kComment},
@@ -268,6 +273,10 @@ std::vector<ElementInfo> SmallElements() {
       {"FollowerApplyTables", "FollowerApplyTables", {}, {"table name", "bean ref"}, false},
       {"table name", "table", {kName}, {}, false},
   };
+}
+
+std::vector<ElementInfo> TypeElements() {
+  std::vector<ElementInfo> all;
   for (const char* name :
        {"GetSpecialTypeIdFromBean", "CreateBeanFromSpecialTypeId", "CreateDataFromSpecialTypeId"}) {
     all.push_back({name, name, {{"value", "string", true, kRead, "a static function"}}, {}, true});
@@ -288,7 +297,9 @@ std::vector<ElementInfo> MakeLanguage() {
       VariableInfo("variable"), VariableInfo("var"), ProtocolInfo(false),
       ProtocolInfo(true),       TableInfo(),         ProjectInfo("project"),
       ProjectInfo("component")};
-  for (ElementInfo& info : SmallElements()) all.push_back(std::move(info));
+  for (auto elements : {&SmallElements, &ProjectElements, &TypeElements}) {
+    for (ElementInfo& info : elements()) all.push_back(std::move(info));
+  }
   return all;
 }
 

@@ -184,13 +184,13 @@ Literal ParseInteger(TypeKind kind, std::string_view text, const ConstantLookup&
   if (!value) return Fail(std::move(error));
   std::int64_t least = std::numeric_limits<std::int64_t>::min();
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  const auto narrow = [&]<typename T>(T) {
-    least = std::numeric_limits<T>::min();
-    most = std::numeric_limits<T>::max();
+  const auto narrow = [&](int bits) {
+    most = (std::int64_t{1} << (bits - 1)) - 1;
+    least = -most - 1;
   };
-  if (kind == TypeKind::kByte) narrow(std::int8_t{});
-  if (kind == TypeKind::kShort) narrow(std::int16_t{});
-  if (kind == TypeKind::kInt) narrow(std::int32_t{});
+  if (kind == TypeKind::kByte) narrow(8);
+  if (kind == TypeKind::kShort) narrow(16);
+  if (kind == TypeKind::kInt) narrow(32);
   if (*value < least || *value > most) {
     return Fail(fmt::format("{} is outside {} ({} to {})", *value, ToString(kind), least, most));
   }

@@ -139,6 +139,7 @@ std::optional<TypeKind> FindBuiltinType(std::string_view name) {
 
 std::vector<std::string_view> BuiltinTypeNames() {
   std::vector<std::string_view> names;
+  names.reserve(kBuiltins.size());
   for (const Builtin& builtin : kBuiltins) names.push_back(builtin.name);
   return names;
 }

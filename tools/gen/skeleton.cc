@@ -136,6 +136,7 @@ std::string Main(const Plan& plan) {
   std::string members;
   std::string adds;
   std::vector<std::string> paths;
+  paths.reserve(plan.modules.size());
   for (const Module* module : plan.modules) paths.push_back(UserPath(*module));
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) includes += fmt::format("#include \"{}.h\"\n", path);

@@ -1,7 +1,6 @@
 #include "zeze/app/application.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,11 +15,21 @@
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
 #include "zeze/base/check.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/base/scheduler.h"
+#include "zeze/base/task_one_by_one_by_key.h"
+#include "zeze/base/thread_pool.h"
+#include "zeze/base/watchdog.h"
 #include "zeze/config/config.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table_base.h"
 #include "zeze/xml/diagnostics.h"
 
 namespace zeze {

@@ -9,7 +9,10 @@
 #include <fmt/core.h>
 
 #include "zeze/base/log.h"
+#include "zeze/base/result.h"
 #include "zeze/bean/schema.h"
+#include "zeze/storage/storage.h"
+#include "zeze/transaction/table_base.h"
 
 namespace zeze {
 

@@ -87,6 +87,7 @@ class TaskOneByOneByKey {
   template <std::ranges::input_range Keys>
   Result<void> PostBatch(const Keys& keys, Task task) {
     std::vector<std::uint64_t> hashes;
+    if constexpr (std::ranges::sized_range<Keys>) hashes.reserve(std::ranges::size(keys));
     for (const auto& key : keys) hashes.push_back(Hash(key));
     return PostHashes(std::move(hashes), std::move(task));
   }

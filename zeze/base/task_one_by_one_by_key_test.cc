@@ -220,7 +220,7 @@ TEST(TaskOneByOneByKey, BatchRunsAfterEarlierAndBeforeLaterTasksOfAllItsKeys) {
   ManualExecutor executor;
   TaskOneByOneByKey serial(executor, {});
   std::vector<std::string> ran;
-  const auto log = [&ran](std::string text) { return [&ran, text] { ran.push_back(text); }; };
+  const auto log = [&ran](const char* text) { return [&ran, text] { ran.emplace_back(text); }; };
 
   MustPost(serial, 1, log("1 before"));
   MustPost(serial, 2, log("2 before"));

@@ -17,7 +17,6 @@
 namespace zeze {
 namespace {
 
-using testing::BBase;
 using testing::BDerived;
 using testing::BEmpty;
 using testing::BItem;

@@ -20,7 +20,6 @@ namespace {
 using testing::BDerived;
 using testing::BEmpty;
 using testing::BItem;
-using testing::BKey;
 using testing::BRole;
 using testing::RandomRole;
 
@@ -30,7 +29,7 @@ std::string TextOf(const BRole& from, const BRole& to) {
 
 TEST(DifferenceTest, EqualBeansHaveNone) {
   const BRole role = RandomRole(TestSeed()).Make(100);
-  const BRole copy = role;
+  const BRole copy = role;  // NOLINT(performance-unnecessary-copy-initialization): compared.
   EXPECT_TRUE(Difference<BRole>(role, copy).empty());
   EXPECT_TRUE(Difference<BRole>(role, role).empty());
   EXPECT_EQ(TextOf(role, copy), "");

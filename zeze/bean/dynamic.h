@@ -77,14 +77,8 @@ class Dynamic {
     if (node_ != nullptr) internal::AddRef(node_->refs);
   }
   Dynamic(Dynamic&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  Dynamic& operator=(const Dynamic& other) noexcept {
-    Dynamic copy(other);
-    std::swap(node_, copy.node_);
-    return *this;
-  }
-  Dynamic& operator=(Dynamic&& other) noexcept {
-    Dynamic taken(std::move(other));
-    std::swap(node_, taken.node_);
+  Dynamic& operator=(Dynamic other) noexcept {
+    std::swap(node_, other.node_);
     return *this;
   }
   ~Dynamic() { Clear(); }

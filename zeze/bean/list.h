@@ -53,14 +53,8 @@ class List {
   }
   List(const List& other) noexcept : root_(other.root_) { Traits::Share(root_); }
   List(List&& other) noexcept : root_(std::exchange(other.root_, nullptr)) {}
-  List& operator=(const List& other) noexcept {
-    List copy(other);
-    std::swap(root_, copy.root_);
-    return *this;
-  }
-  List& operator=(List&& other) noexcept {
-    List taken(std::move(other));
-    std::swap(root_, taken.root_);
+  List& operator=(List other) noexcept {
+    std::swap(root_, other.root_);
     return *this;
   }
   ~List() { Traits::Release(root_); }

@@ -99,7 +99,7 @@ TEST(ListTest, EmptyListIsANullPointerAndEqualToAClearedOne) {
   list.Clear();
 
   EXPECT_TRUE(list.empty());
-  EXPECT_TRUE(list == List<std::string>());
+  EXPECT_EQ(list, List<std::string>());
   EXPECT_TRUE(list.IsSameAs(List<std::string>()));
 }
 

@@ -108,16 +108,17 @@ class Map {
     return true;
   }
 
-  // The same, with a default value added first when the key is not there.
+  // The same, with a default value added first when the key is not there. The key is a copy because
+  // one that lies in this map would move when the map grows; so it is in GetOrAdd.
   template <typename Edit>
-  void UpdateOrAdd(K key, Edit&& edit) {
+  void UpdateOrAdd(K key, Edit&& edit) {  // NOLINT(performance-unnecessary-value-param)
     if (!Contains(key)) Put(key, V{});
     Update(key, std::forward<Edit>(edit));
   }
 
   // The value of the key, which is make() if it was not there.
   template <typename Make>
-  const V& GetOrAdd(K key, Make&& make) {
+  const V& GetOrAdd(K key, Make&& make) {  // NOLINT(performance-unnecessary-value-param)
     if (const V* value = Find(key)) return *value;
     V made = std::forward<Make>(make)();
     Put(key, std::move(made));

@@ -6,6 +6,8 @@
 
 #include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
+#include "zeze/bean/compare.h"
+#include "zeze/bean/format.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 

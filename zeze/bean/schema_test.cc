@@ -37,10 +37,10 @@ FieldSchema DynamicVariable(std::int32_t id, SortedMap<std::int64_t, std::string
   return field;
 }
 
-BeanSchema Bean(std::string name, std::vector<FieldSchema> fields) {
+BeanSchema Bean(std::string name, const std::vector<FieldSchema>& fields) {
   BeanSchema bean;
   bean.name = std::move(name);
-  for (FieldSchema& field : fields) bean.fields.Put(field.id, field);
+  for (const FieldSchema& field : fields) bean.fields.Put(field.id, field);
   return bean;
 }
 

@@ -61,14 +61,8 @@ class SortedMap {
   }
   SortedMap(const SortedMap& other) noexcept : root_(other.root_) { Traits::Share(root_); }
   SortedMap(SortedMap&& other) noexcept : root_(std::exchange(other.root_, nullptr)) {}
-  SortedMap& operator=(const SortedMap& other) noexcept {
-    SortedMap copy(other);
-    std::swap(root_, copy.root_);
-    return *this;
-  }
-  SortedMap& operator=(SortedMap&& other) noexcept {
-    SortedMap taken(std::move(other));
-    std::swap(root_, taken.root_);
+  SortedMap& operator=(SortedMap other) noexcept {
+    std::swap(root_, other.root_);
     return *this;
   }
   ~SortedMap() { Traits::Release(root_); }

@@ -45,8 +45,8 @@ struct GlobalOptions {
   std::chrono::nanoseconds term_period = std::chrono::seconds(1);
 
   // Old peers have no epoch and no lease: nothing but time keeps them from using rights that were
-  // taken away. Longer than they may go on by themselves; 0: they are refused. After a start nothing
-  // is granted for so long.
+  // taken away. Longer than they may go on by themselves; 0: they are refused. After a start
+  // nothing is granted for so long.
   std::chrono::nanoseconds unfenced_wait{0};
 
   // For tests of the simulator: each leaves a rule out.

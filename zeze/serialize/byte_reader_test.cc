@@ -102,7 +102,7 @@ TEST(ByteReader, KeepsItsFirstErrorAndReturnsNothingFromThenOn) {
   EXPECT_EQ(in.remaining(), 0U);
   int last_id = 0;
   EXPECT_TRUE(in.ReadTag(last_id).end);
-  TypeCode type;
+  TypeCode type{};
   EXPECT_EQ(in.ReadListHeader(type), 0U);
   EXPECT_EQ(in.ReadLong() + in.ReadByte() + in.ReadInt4(), 0);
   EXPECT_EQ(in.ReadBytes(), "");
@@ -171,7 +171,7 @@ TEST(ByteReader, RestartsIdsAtTheFieldsOfABase) {
 
 TEST(ByteReader, BelievesNoCountThatTheBytesCannotHold) {
   const auto list = [](ByteReader& in) {
-    TypeCode type;
+    TypeCode type{};
     EXPECT_EQ(in.ReadListHeader(type), 0U);
   };
   // 2 billion integers in 3 bytes; 4 doubles in 31 bytes.
@@ -181,7 +181,8 @@ TEST(ByteReader, BelievesNoCountThatTheBytesCannotHold) {
               HasSubstr("are claimed"));
   EXPECT_THAT(ErrorOf("\x42" + std::string(31, 'x'), list), HasSubstr("4 elements of at least 8"));
   const auto map = [](ByteReader& in) {
-    TypeCode key, value;
+    TypeCode key{};
+    TypeCode value{};
     EXPECT_EQ(in.ReadMapHeader(key, value), 0U);
   };
   EXPECT_THAT(ErrorOf("\x30\xf0\xff\xff\xff\xff"
@@ -208,13 +209,14 @@ TEST(ByteReader, RefusesCountsAndLengthsThatAreNegativeInJava) {
 
 TEST(ByteReader, RefusesUnassignedTypesInHeaders) {
   const auto list = [](ByteReader& in) {
-    TypeCode type;
+    TypeCode type{};
     in.ReadListHeader(type);
     EXPECT_EQ(type, TypeCode::kInteger);
   };
   EXPECT_THAT(ErrorOf("\x0d", list), HasSubstr("13 is no type code"));
   const auto map = [](ByteReader& in) {
-    TypeCode key, value;
+    TypeCode key{};
+    TypeCode value{};
     in.ReadMapHeader(key, value);
   };
   EXPECT_THAT(ErrorOf("\xe0\x00"s, map), HasSubstr("14 is no type code"));

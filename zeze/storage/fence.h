@@ -100,8 +100,8 @@ class Fence {
   virtual Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                                      std::int64_t term) = 0;
 
-  // Somebody has waited for as long as a lease of this fenced epoch can have lasted: it is listed no
-  // longer (hole 26).
+  // Somebody has waited for as long as a lease of this fenced epoch can have lasted: it is listed
+  // no longer (hole 26).
   virtual Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) = 0;
 
   // --- everybody ---

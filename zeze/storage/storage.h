@@ -163,8 +163,8 @@ class Storage {
   //   kUnknownOutcome   Written or not, also after a restart: repeat exactly the same writes before
   //                     any other flush of these rows. After success of that everything is known.
   //   kCorrupt          The database is damaged; nothing more can be written. Stop the process.
-  //   kFenced           Nothing was written and nothing ever will be: the rights of this process were
-  //                     taken away. Discard everything, end, no last checkpoint.
+  //   kFenced           Nothing was written and nothing ever will be: the rights of this process
+  //                     were taken away. Discard everything, end, no last checkpoint.
   virtual Result<void> Flush(std::span<const StorageWrite> writes, bool sync) = 0;
 
   // Null: the database belongs to one process, which a lock keeps alone.

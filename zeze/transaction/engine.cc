@@ -16,6 +16,8 @@
 
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -181,7 +183,7 @@ void Engine::DisposeTables() {
 
 // --- procedures -------------------------------------------------------------------------------
 
-void Engine::UseUp(Context& context) {
+void Engine::UseUp(Context& context) const {
   if (context.fresh.keys.empty()) [[likely]]
     return;
   options_.coherence->Used(context.fresh);

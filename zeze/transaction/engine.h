@@ -55,8 +55,8 @@ struct EngineOptions {
   // New transactions wait while more records than this are unsaved (and a checkpoint is started at
   // half of it).
   std::size_t dirty_records_max = 2'000'000;
-  // The storage says that this process has lost its rights for ever; nothing is saved any more. Called
-  // once, on any thread: end the process.
+  // The storage says that this process has lost its rights for ever; nothing is saved any more.
+  // Called once, on any thread: end the process.
   std::function<void(const std::string& why)> on_fenced = nullptr;
   // For tests: called at the steps of each flush.
   std::function<void(CheckpointStep)> on_checkpoint_step = nullptr;
@@ -134,7 +134,7 @@ class Engine {
   Result<void> Load(internal::Context& context, internal::Record& record, Right wanted);
 
   // The procedure of the context has ended: others may have the rights that it asked for.
-  void UseUp(internal::Context& context);
+  void UseUp(internal::Context& context) const;
 
   // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits.
   // An error: there was no room for a long time, because unsaved records cannot be evicted.

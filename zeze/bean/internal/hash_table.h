@@ -23,14 +23,8 @@ class HashTable {
   HashTable() noexcept = default;
   HashTable(const HashTable& other) noexcept : root_(other.root_) { Traits::Share(root_); }
   HashTable(HashTable&& other) noexcept : root_(std::exchange(other.root_, nullptr)) {}
-  HashTable& operator=(const HashTable& other) noexcept {
-    HashTable copy(other);
-    std::swap(root_, copy.root_);
-    return *this;
-  }
-  HashTable& operator=(HashTable&& other) noexcept {
-    HashTable taken(std::move(other));
-    std::swap(root_, taken.root_);
+  HashTable& operator=(HashTable other) noexcept {
+    std::swap(root_, other.root_);
     return *this;
   }
   ~HashTable() { Traits::Release(root_); }

@@ -109,7 +109,7 @@ struct BEmpty {
 };
 
 struct BRole;
-struct BRole_extra_Choices;
+struct BRole_extra_Choices;  // NOLINT(readability-identifier-naming): as the generator names it.
 
 // Every type of variable, and itself.
 struct BRole {

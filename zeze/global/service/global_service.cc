@@ -226,6 +226,7 @@ class GlobalService::Impl final : public GlobalOutput {
   wire::FencedLoginResult login_reply_;
   ConnectionId login_answered_ = 0;
   WaitGroup background_;
+  bool serving_ = false;
   bool deposed_ = false;
   bool stopped_ = false;
   std::shared_ptr<Acceptor> acceptor_;
@@ -234,6 +235,10 @@ class GlobalService::Impl final : public GlobalOutput {
 
 void GlobalService::Impl::Tick() {
   machine_.Tick(Now());
+  if (machine_.serving() && !std::exchange(serving_, true)) {
+    ZEZE_LOG_INFO("Global {} serves, term {}, {} keys are held", options_.shard, machine_.term(),
+                  machine_.directory().key_count());
+  }
   if (machine_.deposed() && !std::exchange(deposed_, true) && options_.deposed) {
     blocking_.Post([deposed = options_.deposed] { deposed(); });
   }
@@ -252,7 +257,8 @@ void GlobalService::Impl::SendReduce(ConnectionId to, std::uint64_t serial, std:
   Result<void> sent = connection->Call<wire::Reduce>(
       argument, call, [this, to, serial, key = std::string(key)](RpcReply<wire::Reduce> reply) {
         if (reply.outcome != RpcOutcome::kAnswered) return;  // The close tells the machine.
-        // A negative code is of the framework: nothing was lowered. Old peers add codes of their own.
+        // A negative code is of the framework: nothing was lowered. Old peers add codes of their
+        // own.
         if (reply.result_code >= 0 && reply.result.state <= StateOf(Right::kModify)) {
           machine_.OnReduced(Now(), to, serial, key, static_cast<Right>(reply.result.state));
         } else {
@@ -284,7 +290,13 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
                     .epoch = argument.epoch,
                     .start_term = argument.start_term,
                     .rights = std::exchange(session->rights, {})});
-  if (login_answered_ == from) (void)request.Answer(login_reply_);
+  if (login_answered_ != from) return;
+  ZEZE_LOG_INFO("Global {}: server {} (epoch {}) {}", options_.shard, argument.server_id,
+                argument.epoch,
+                login_reply_.outcome == static_cast<std::uint32_t>(LoginOutcome::kAccepted)
+                    ? "has logged in"
+                    : "is refused");
+  (void)request.Answer(login_reply_);
 }
 
 void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id,

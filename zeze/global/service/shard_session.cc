@@ -130,7 +130,7 @@ void ShardSession::OnTerm(std::int64_t term) {
   WithAgent([term](GlobalAgent& agent) { agent.OnTerm(term); });
 }
 
-// --- asking ---------------------------------------------------------------------------------------
+// --- asking --------------------------------------------------------------------------------------
 
 Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                                    FunctionRef<void(Right)> install) {
@@ -247,7 +247,7 @@ void ShardSession::OnReply(ConnectionId from, std::uint64_t request, const std::
   });
 }
 
-// --- being asked ----------------------------------------------------------------------------------
+// --- being asked ---------------------------------------------------------------------------------
 
 void ShardSession::OnReduce(::zeze::Request<wire::Reduce> request) {
   const ConnectionId from = IdOf(*request.connection());
@@ -311,7 +311,7 @@ void ShardSession::SendReduced(ConnectionId /*to*/, std::uint64_t serial, std::s
   (void)at->second.Answer({.key = key, .state = static_cast<std::uint32_t>(now)});
 }
 
-// --- the session ----------------------------------------------------------------------------------
+// --- the session ---------------------------------------------------------------------------------
 
 std::vector<HeldRight> ShardSession::Rights() {
   std::vector<HeldRight> rights;

@@ -179,6 +179,7 @@ Result<void> RocksDbStorage::OpenDatabase(bool exists) {
     status = rocksdb::DB::ListColumnFamilies(options_, directory_, &names);
   }
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
   for (const std::string& name : names) families.emplace_back(name, options_);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;

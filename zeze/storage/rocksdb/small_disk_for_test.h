@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cerrno>
-#include <cstring>
+#include <cstddef>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -21,7 +22,7 @@ class SmallDisk {
  public:
   explicit SmallDisk(const std::string& options) {
     mounted_ = ::mount("tmpfs", place_.path().c_str(), "tmpfs", 0, options.c_str()) == 0;
-    if (!mounted_) why_not_ = std::strerror(errno);
+    if (!mounted_) why_not_ = std::generic_category().message(errno);
   }
 
   SmallDisk(const SmallDisk&) = delete;
@@ -46,7 +47,7 @@ class SmallDisk {
   }
 
   // Takes room away, all but `free_bytes` of it, until GiveBack.
-  void Fill(std::size_t free_bytes) {
+  void Fill(std::size_t free_bytes) const {
     const std::size_t free_now = FreeBytes();
     if (free_now <= free_bytes) return;
     const int file = ::open(File("ballast").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -56,7 +57,7 @@ class SmallDisk {
     ZEZE_CHECK(failed == 0);
   }
 
-  void GiveBack() { ::unlink(File("ballast").c_str()); }
+  void GiveBack() const { ::unlink(File("ballast").c_str()); }
 
  private:
   const TempDirectory place_;

@@ -89,7 +89,8 @@ class SingleStep {
   // Only what a signal handler may do: no lock, no memory from the heap.
   static void OnTrap(int /*signal*/, siginfo_t* /*info*/, void* context) {
     SingleStep& step = *current_;
-    if (step.left_ == 0 || --step.left_ != 0) return;
+    if (step.left_ == 0) return;
+    if (--step.left_ != 0) return;
     auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
     flags &= ~static_cast<greg_t>(kTrapFlag);
     const int saved = errno;
@@ -98,6 +99,7 @@ class SingleStep {
     errno = saved;
   }
 
+  // NOLINTNEXTLINE(readability-identifier-naming): private, though the check sees a variable.
   static inline SingleStep* current_ = nullptr;
   struct sigaction previous_{};
 #endif
