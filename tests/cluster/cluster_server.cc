@@ -2,9 +2,9 @@
 //
 //   zeze_cluster_server --id 3 --database URL --global PORT[,PORT] --history DIRECTORY
 //
-// Works until SIGTERM, then stops orderly. It says "ready" when it serves, "batch ADDED FAILED" when
-// it has done --transactions of them, and acknowledges each receipt that it may never lose. It ends
-// with status 86 when it was fenced.
+// Works until SIGTERM, then stops orderly. It says "ready" when it serves, "batch ADDED FAILED"
+// when it has done --transactions of them, and acknowledges each receipt that it may never lose. It
+// ends with status 86 when it was fenced.
 
 #include <atomic>
 #include <chrono>
@@ -29,6 +29,7 @@
 #include "tests/history/history.h"
 #include "tests/history/recorder.h"
 #include "tools/cli/open_database.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/global/service/global_client.h"
 #include "zeze/net/io_threads.h"
@@ -157,7 +158,7 @@ class Server {
     }
     ++failed_;
     // Cut off, or in the way of a recovery: do not fill the log.
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    SystemClock().SleepFor(std::chrono::milliseconds(5));
   }
 
   static std::int64_t Key(Random& random) { return static_cast<std::int64_t>(random() % kKeys); }
@@ -190,7 +191,7 @@ class Server {
       return 0;
     });
     Count(code, done_);
-    if (code == 0) std::cout << fmt::format("receipt {}\n", key) << std::flush;
+    if (code == 0) std::cout << fmt::format("receipt {} #{}.\n", key, ++receipts_) << std::flush;
   }
 
   std::int64_t EditLists(std::size_t thread, Random& random) {
@@ -241,6 +242,7 @@ class Server {
   std::atomic<std::int64_t> added_ = 0;
   std::atomic<std::int64_t> done_ = 0;
   std::atomic<std::int64_t> failed_ = 0;
+  std::atomic<std::int64_t> receipts_ = 0;
 };
 
 int Main(int argc, char** argv) {

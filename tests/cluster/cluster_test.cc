@@ -1,17 +1,21 @@
 // Real processes: a Global, servers and a database; work from all of them, and then trouble.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,13 +24,13 @@
 
 #include "tests/cluster/cluster_tables.h"
 #include "tests/history/checker.h"
-#include "tests/history/cut.h"
 #include "tests/history/history.h"
 #include "tests/history/recorder.h"
 #include "tools/cli/open_database.h"
 #include "zeze/bean/codec.h"
 #include "zeze/storage/storage.h"
 #include "zeze/storage/testing/database_server.h"
+#include "zeze/storage/testing/loopback_proxy.h"
 #include "zeze/storage/testing/server_process.h"
 #include "zeze/storage/testing/temp_directory.h"
 
@@ -40,6 +44,66 @@ struct Engine {
   std::string name;
   std::function<DatabaseServer&()> server;
 };
+
+// What processes took along when they ended. Others went on from what was saved, so that a list may
+// have had other elements at the same places. What survived is found by going back from the end.
+std::vector<history::TransactionId> LostTransactions(
+    const history::History& all, const std::map<history::Key, history::ListState>& final_state) {
+  using State = std::tuple<history::Key, std::uint64_t, std::uint64_t>;  // Key, length, hash.
+  const auto state_of = [](history::Key key, const history::ListState& state) {
+    return State(key, state.length, state.hash);
+  };
+  std::map<State, history::ListState> before;  // By the state after an append.
+  for (const history::Transaction& one : all.transactions()) {
+    if (one.outcome == history::Outcome::kAborted) continue;
+    std::map<history::Key, history::ListState> read;
+    for (const history::Operation& operation : all.operations(one)) {
+      if (operation.kind == history::OperationKind::kReadState) {
+        read[operation.key] = {
+            .length = operation.length, .last = operation.element, .hash = operation.detail};
+      } else {
+        const history::ListState was = read.at(operation.key);
+        before[state_of(operation.key, was.Extended(operation.element))] = was;
+      }
+    }
+  }
+  std::set<State> there;
+  for (const auto& [key, state] : final_state) {
+    history::ListState at = state;
+    while (at.length > 0) {
+      there.insert(state_of(key, at));
+      const auto found = before.find(state_of(key, at));
+      EXPECT_NE(before.end(), found) << "a list of key " << key << " that nobody made";
+      if (found == before.end()) break;
+      at = found->second;
+    }
+  }
+  std::vector<history::TransactionId> lost;
+  for (const history::Transaction& one : all.transactions()) {
+    if (one.outcome == history::Outcome::kAborted) continue;
+    std::map<history::Key, history::ListState> read;
+    std::size_t written = 0;
+    std::size_t saved = 0;
+    bool sees_lost = false;
+    for (const history::Operation& operation : all.operations(one)) {
+      if (operation.kind == history::OperationKind::kReadState) {
+        const history::ListState state{
+            .length = operation.length, .last = operation.element, .hash = operation.detail};
+        read[operation.key] = state;
+        sees_lost =
+            sees_lost || (state.length > 0 && !there.contains(state_of(operation.key, state)));
+      } else {
+        ++written;
+        const auto after = read.at(operation.key).Extended(operation.element);
+        if (there.contains(state_of(operation.key, after))) ++saved;
+      }
+    }
+    EXPECT_TRUE(saved == 0 || saved == written) << "half a transaction was saved: T" << one.id;
+    EXPECT_FALSE(saved > 0 && sees_lost) << "an effect without its cause was saved: T" << one.id;
+    if (saved < written || sees_lost) lost.push_back(one.id);
+  }
+  return lost;
+}
 
 class ClusterTest : public ::testing::TestWithParam<Engine> {
  protected:
@@ -61,11 +125,16 @@ class ClusterTest : public ::testing::TestWithParam<Engine> {
   }
 
   std::unique_ptr<ServerProcess> StartServer(int id, std::int64_t transactions) {
+    return StartServer(id, transactions, url_, global_port_);
+  }
+
+  std::unique_ptr<ServerProcess> StartServer(int id, std::int64_t transactions,
+                                             const std::string& url, int global_port) {
     const std::string history = directory_.File(fmt::format("history{}", ++last_seed_));
     histories_.push_back(history);
     return std::make_unique<ServerProcess>(ServerProcessOptions{
-        .command = {ZEZE_CLUSTER_SERVER, "--id", std::to_string(id), "--database", url_, "--global",
-                    std::to_string(global_port_), "--history", history, "--seed",
+        .command = {ZEZE_CLUSTER_SERVER, "--id", std::to_string(id), "--database", url, "--global",
+                    std::to_string(global_port), "--history", history, "--seed",
                     std::to_string(last_seed_), "--transactions", std::to_string(transactions),
                     "--threads", "2"}});
   }
@@ -110,13 +179,11 @@ class ClusterTest : public ::testing::TestWithParam<Engine> {
       Merge(loaded.value(), thread_base, all);
       thread_base += 16;
     }
-    history::FinalState state;
+    std::map<history::Key, history::ListState> final_state;
     for (const auto& [key, list] : ReadTable<BList>("cluster_lists")) {
-      state.Add(static_cast<history::Key>(key), list.ToState());
+      final_state[static_cast<history::Key>(key)] = list.ToState();
     }
-    const history::CutReport cut = history::CheckCut(all, state, {}, {});
-    EXPECT_TRUE(cut.ok()) << cut.ToString();
-    all.MarkLost(cut.lost);
+    all.MarkLost(LostTransactions(all, final_state));
     const history::Report report = history::Check(all, {});
     EXPECT_TRUE(report.ok()) << report.ToString();
     EXPECT_GT(report.committed_count, 100U);
@@ -200,6 +267,170 @@ TEST_P(ClusterTest, AZombieStopsItself) {
   EXPECT_EQ(0, Sum("cluster_accounts"));
   CheckHistory();
   std::cerr << global_->said() << zombie->said() << other->said();
+}
+
+// A server id, whoever has it: its process, and its ways to Global and to the database.
+class Place {
+ public:
+  Place(
+      int id, const std::string& url, int global_port,
+      std::function<std::unique_ptr<ServerProcess>(int id, const std::string& url, int port)> start)
+      : id_(id), start_(std::move(start)), global_(global_port), database_(PortOf(url)) {
+    const std::string port = ":" + std::to_string(PortOf(url));
+    url_ = url;
+    url_.replace(url_.find(port), port.size(), ":" + std::to_string(database_.port()));
+    Start();
+  }
+
+  ServerProcess& process() { return *process_; }
+  LoopbackProxy& global() { return global_; }
+  LoopbackProxy& database() { return database_; }
+
+  void Start() { process_ = start_(id_, url_, global_.port()); }
+
+  static void Cut(LoopbackProxy& way) {
+    way.Refuse(true);
+    way.CutAll();
+  }
+
+  // It has acknowledged something new; a process that was fenced is started again.
+  bool Serves(std::chrono::nanoseconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (true) {
+      const std::string next = fmt::format("#{}.", Acknowledged() + 2);
+      const auto left = deadline - std::chrono::steady_clock::now();
+      if (process_->AwaitLine(next, std::max(left, left * 0))) return true;
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      const int status = process_->AwaitEnd();
+      EXPECT_EQ(kFencedStatus, status) << process_->said();
+      Keep();
+      Start();
+    }
+  }
+
+  // Receipts of all processes so far.
+  void Keep() {
+    std::istringstream lines(process_->said());
+    std::string word;
+    while (lines >> word) {
+      std::int64_t key = 0;
+      if (word == "receipt" && lines >> key) receipts_.push_back(key);
+    }
+  }
+  const std::vector<std::int64_t>& receipts() const { return receipts_; }
+
+ private:
+  static int PortOf(const std::string& url) {
+    const std::size_t at = url.find(':', url.find("://") + 3);
+    const std::size_t host = url.rfind(':', url.find('/', url.find("://") + 3));
+    return std::stoi(url.substr(std::max(at, host) + 1));
+  }
+  std::int64_t Acknowledged() const {
+    const std::string said = process_->said();
+    const std::size_t end = said.rfind(".\n");
+    const std::size_t at = said.rfind('#', end);
+    return end == std::string::npos || at == std::string::npos ? 0
+                                                               : std::stoll(said.substr(at + 1));
+  }
+
+  const int id_;
+  const std::function<std::unique_ptr<ServerProcess>(int, const std::string&, int)> start_;
+  std::string url_;
+  LoopbackProxy global_;
+  LoopbackProxy database_;
+  std::unique_ptr<ServerProcess> process_;
+  std::vector<std::int64_t> receipts_;
+};
+
+// ZEZE_CLUSTER_EVENTS: how many.
+TEST_P(ClusterTest, NothingIsLostWhateverHappens) {
+  const char* wanted = std::getenv("ZEZE_CLUSTER_EVENTS");  // NOLINT(concurrency-mt-unsafe)
+  const int events = wanted == nullptr ? 10 : std::stoi(wanted);
+  constexpr int kServers = 5;
+  constexpr auto kBack = std::chrono::seconds(10);
+  std::vector<std::unique_ptr<Place>> places;
+  for (int id = 0; id < kServers; ++id) {
+    places.push_back(std::make_unique<Place>(id, url_, global_port_,
+                                             [this](int server, const std::string& url, int port) {
+                                               return StartServer(server, 0, url, port);
+                                             }));
+  }
+  for (const auto& place : places) ASSERT_TRUE(place->Serves(kPatience));
+  std::atomic<bool> stop = false;
+  std::thread watcher([&] {
+    while (!stop) EXPECT_EQ(0, Sum("cluster_accounts"));
+  });
+
+  std::mt19937 random(7);
+  std::chrono::nanoseconds longest{0};
+  for (int event = 0; event < events && !HasFailure(); ++event) {
+    Place& place = *places[random() % kServers];
+    const auto duration = std::chrono::milliseconds(500 + random() % 3500);
+    const int kind = static_cast<int>(random() % 6);
+    SCOPED_TRACE(fmt::format("event {} of kind {}", event, kind));
+    switch (kind) {
+      case 0:
+        place.process().Kill();
+        place.Keep();
+        place.Start();
+        break;
+      case 1:
+        place.process().Signal(SIGSTOP);
+        std::this_thread::sleep_for(duration);
+        place.process().Signal(SIGCONT);
+        break;
+      case 2:
+        Place::Cut(place.global());
+        std::this_thread::sleep_for(duration);
+        place.global().Refuse(false);
+        break;
+      case 3:
+        Place::Cut(place.database());
+        std::this_thread::sleep_for(duration);
+        place.database().Refuse(false);
+        break;
+      case 4:
+        global_->Kill();
+        StartGlobal(global_port_);
+        break;
+      default: {
+        Fence& fence = *storage_->fence();
+        const Result<Fence::ServerRow> row =
+            fence.Read(static_cast<std::int32_t>(random() % kServers));
+        ASSERT_TRUE(row.ok());
+        const auto terms = fence.Terms();
+        ASSERT_TRUE(terms.ok());
+        EXPECT_TRUE(fence
+                        .Evict(static_cast<std::int32_t>(random() % kServers), row.value().epoch, 0,
+                               terms.value().at(0))
+                        .ok());
+      }
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    for (const auto& one : places) {
+      EXPECT_TRUE(one->Serves(kBack)) << one->process().said() << global_->said();
+    }
+    longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - begin);
+  }
+  RecordProperty("longest_ms", static_cast<int>(longest / std::chrono::milliseconds(1)));
+
+  for (const auto& place : places) place->process().Signal(SIGTERM);
+  for (const auto& place : places) {
+    const int status = place->process().AwaitEnd();
+    EXPECT_TRUE(status == 0 || status == kFencedStatus) << place->process().said();
+    place->Keep();
+  }
+  stop = true;
+  watcher.join();
+  EXPECT_EQ(0, Sum("cluster_accounts"));
+  std::set<std::int64_t> stored;
+  for (const auto& [key, bean] : ReadTable<BNumber>("cluster_receipts")) stored.insert(key);
+  for (const auto& place : places) {
+    for (const std::int64_t key : place->receipts()) {
+      EXPECT_TRUE(stored.contains(key)) << "receipt " << key << " is lost";
+    }
+  }
+  CheckHistory();
 }
 
 INSTANTIATE_TEST_SUITE_P(Databases, ClusterTest,

@@ -109,8 +109,13 @@ class GlobalService::Impl final : public GlobalOutput {
   // --- GlobalOutput: messages ---
 
   void SendLoginReply(ConnectionId to, const LoginReply& reply) override {
-    login_reply_ = {.outcome = static_cast<std::uint32_t>(reply.outcome), .term = reply.term};
-    login_answered_ = to;
+    // At once: what the machine sends next, a Reduce perhaps, must not overtake it.
+    if (login_ == nullptr || IdOf(*login_->connection()) != to) return;
+    ZEZE_LOG_INFO("Global {}: server {} (epoch {}) {}", options_.shard,
+                  login_->argument().server_id, login_->argument().epoch,
+                  reply.outcome == LoginOutcome::kAccepted ? "has logged in" : "is refused");
+    (void)login_->Answer(
+        {.outcome = static_cast<std::uint32_t>(reply.outcome), .term = reply.term});
   }
   void SendGrant(ConnectionId to, std::uint64_t request, std::string_view key,
                  Right right) override {
@@ -223,8 +228,7 @@ class GlobalService::Impl final : public GlobalOutput {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Network thread only.
   GlobalServer machine_;
   std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
-  wire::FencedLoginResult login_reply_;
-  ConnectionId login_answered_ = 0;
+  Request<wire::FencedLogin>* login_ = nullptr;        // That the machine is looking at.
   WaitGroup background_;
   bool serving_ = false;
   bool deposed_ = false;
@@ -284,19 +288,13 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
     return;
   }
   connections_[from] = request.connection();
-  login_answered_ = 0;
+  login_ = &request;
   machine_.OnLogin(Now(), from,
                    {.server_id = argument.server_id,
                     .epoch = argument.epoch,
                     .start_term = argument.start_term,
                     .rights = std::exchange(session->rights, {})});
-  if (login_answered_ != from) return;
-  ZEZE_LOG_INFO("Global {}: server {} (epoch {}) {}", options_.shard, argument.server_id,
-                argument.epoch,
-                login_reply_.outcome == static_cast<std::uint32_t>(LoginOutcome::kAccepted)
-                    ? "has logged in"
-                    : "is refused");
-  (void)request.Answer(login_reply_);
+  login_ = nullptr;
 }
 
 void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id,

@@ -258,6 +258,8 @@ void ShardSession::OnReduce(::zeze::Request<wire::Reduce> request) {
     return;
   }
   WithAgent([&](GlobalAgent& agent) {
+    // Of a session that is over, or has not begun: dropped, which answers it with an error.
+    if (!agent.ready() || agent.connection() != from) return;
     const std::uint64_t serial = ++last_serial_;
     reduces_.emplace(serial, std::move(request));
     agent.OnReduce(from, serial, key, static_cast<Right>(state));

@@ -167,10 +167,10 @@ Result<void> PostgresStorage::Define(std::string_view what,
       return SqlError(ErrorCode::kUnknownOutcome, what, answer.message());
     }
     // Two processes that create or comment the same table meet in the catalog: unique violation,
-    // duplicate table, or "tuple concurrently updated".
+    // duplicate table or row type, or "tuple concurrently updated".
     const bool again = answer.failure() == PostgresFailure::kCollision ||
                        answer.state() == "23505" || answer.state() == "42P07" ||
-                       answer.state() == "XX000";
+                       answer.state() == "42710" || answer.state() == "XX000";
     if (!again || SystemClock().Now() >= deadline) {
       return SqlError(ErrorCode::kUnavailable, what, answer.message());
     }
