@@ -20,6 +20,7 @@ OFF_IN_TESTS = [
     "cppcoreguidelines-virtual-class-destructor",  # Of fixtures it is protected.
     "misc-include-cleaner",
     "performance-inefficient-vector-operation",
+    "performance-unnecessary-value-param",  # Callbacks of the simulation, a copy per event.
     "readability-function-size",
 ]
 

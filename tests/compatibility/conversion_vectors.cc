@@ -98,11 +98,11 @@ Checker Plain(Read read) {
   return [read](const Vector& vector) {
     const std::string bytes = vector.bytes();
     ByteReader in(bytes);
-    std::string text = read(in);
+    const std::string text = read(in);
     if (in.ok()) {
       EXPECT_EQ(in.remaining(), 0U);
     }
-    EXPECT_EQ(Outcome(in, std::move(text)), vector.text());
+    EXPECT_EQ(Outcome(in, text), vector.text());
   };
 }
 

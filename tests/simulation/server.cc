@@ -382,7 +382,7 @@ void Server::Again(const Running& run) {
 bool Server::Prepare(const Running& run, const std::string& key, Right wanted) {
   Record& record = RecordOf(key);
   if (record.right >= wanted && record.loaded) return true;
-  record.waiting.push_back([this, run] { Step(run); });
+  record.waiting.emplace_back([this, run] { Step(run); });
   if (record.acquiring || record.releasing || record.reducing > 0) return false;
   if (record.right < wanted) {
     if (record.dirty()) return false;  // Lowered and not saved yet: the answer wakes us (rule 18).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
@@ -23,7 +25,11 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/watchdog.h"
 #include "zeze/config/config.h"
+#include "zeze/global/service/global_client.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/memory/memory_storage.h"
+#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
@@ -64,38 +70,76 @@ class Submission {
   Completion done_;
 };
 
+Result<std::unique_ptr<Storage>> OpenStorage(const ApplicationOptions& options) {
+  switch (options.storage) {
+    case StorageKind::kMemory:
+      return OpenMemoryStorage();
+    case StorageKind::kRocksDb:
+      return OpenRocksDbStorage({.directory = options.storage_directory});
+    case StorageKind::kPostgreSql:
+      return OpenPostgresStorage({.url = options.storage_url});
+    case StorageKind::kMariaDb:
+      return OpenMariaDbStorage({.url = options.storage_url});
+  }
+  return Error(ErrorCode::kInvalidArgument, "no such kind of storage");
+}
+
+[[noreturn]] void EndFenced(const std::string& why) {
+  ZEZE_LOG_CRITICAL("this process is fenced and ends without saving: {}", why);
+  std::_Exit(kFencedExitCode);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Application>> Application::Open(std::string name,
                                                        ApplicationOptions options) {
-  std::unique_ptr<Storage> storage;
-  if (options.storage == StorageKind::kMemory) {
-    storage = OpenMemoryStorage();
-  } else {
-    Result<std::unique_ptr<Storage>> opened =
-        OpenRocksDbStorage({.directory = options.storage_directory});
-    if (!opened.ok()) return opened.error();
-    storage = std::move(opened).value();
+  if (!options.on_fenced) options.on_fenced = EndFenced;
+  Result<std::unique_ptr<Storage>> opened = OpenStorage(options);
+  if (!opened.ok()) return opened.error();
+  if (!options.globals.empty() && opened.value()->fence() == nullptr) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} belongs to one process, but a Global is configured: use PostgreSQL "
+                    "or MariaDB, or remove GlobalCacheManagerHostNameOrAddress",
+                    opened.value()->Description()));
   }
   return std::unique_ptr<Application>(
-      new Application(std::move(name), std::move(options), std::move(storage)));
+      new Application(std::move(name), std::move(options), std::move(opened).value()));
 }
 
 Application::Application(std::string name, ApplicationOptions options,
                          std::unique_ptr<Storage> storage)
     : name_(std::move(name)), options_(std::move(options)), storage_(std::move(storage)) {
-  engine_ =
-      std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),
-                                             .clock = options_.clock,
-                                             .checkpoint_period = options_.checkpoint_period,
-                                             .attempts_max = options_.attempts_max,
-                                             .dirty_records_max = options_.dirty_records_max});
+  // A database that others can reach is fenced, Global or not.
+  const bool shared =
+      options_.storage == StorageKind::kPostgreSql || options_.storage == StorageKind::kMariaDb;
+  if (shared) {
+    io_ = std::make_unique<IoThreads>(IoThreads::Options{.name = "global-io"});
+    global::GlobalClientOptions client{.server_id = options_.server_id,
+                                       .holder = fmt::format("{} pid {}", name_, getpid()),
+                                       .lease = {.duration = options_.lease},
+                                       .clock = options_.clock,
+                                       .on_fenced = options_.on_fenced};
+    for (const ApplicationOptions::Global& one : options_.globals) {
+      client.shards.push_back({.host = one.host, .port = one.port});
+    }
+    client_ = std::make_unique<global::GlobalClient>(*io_, *storage_->fence(), std::move(client));
+  }
+  engine_ = std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),
+                                                   .coherence = client_.get(),
+                                                   .clock = options_.clock,
+                                                   .checkpoint_period = options_.checkpoint_period,
+                                                   .attempts_max = options_.attempts_max,
+                                                   .dirty_records_max = options_.dirty_records_max,
+                                                   .on_fenced = options_.on_fenced});
 }
 
 Application::~Application() {
   if (const Result<void> stopped = Stop(); !stopped.ok()) {
     ZEZE_LOG_ERROR("{} ended without saving everything: {}", name_, stopped.error().message());
   }
+  // Its sessions use the engine, which ends first.
+  if (client_ != nullptr) client_->Abandon();
 }
 
 void Application::AddModule(Module& module) {
@@ -161,6 +205,9 @@ Result<void> Application::Start() {
       return added;
     }
   }
+  if (client_ != nullptr) {
+    if (Result<void> joined = client_->Start(*engine_); !joined.ok()) return joined;
+  }
   if (Result<void> fits = CheckAndSaveSchema(*storage_, tables_,
                                              {.reuse_variable_ids = options_.reuse_variable_ids});
       !fits.ok()) {
@@ -210,6 +257,9 @@ Result<void> Application::Stop() {
   workers_->Shutdown(ThreadPool::Pending::kDiscard);
   StopModules();
   if (Result<void> saved = engine_->Stop(); !saved.ok()) return saved;
+  if (client_ != nullptr) {
+    if (Result<void> left = client_->Stop(); !left.ok()) return left;
+  }
   critical_->Shutdown(ThreadPool::Pending::kRun);
   watchdog_.reset();
   stopped_ = true;

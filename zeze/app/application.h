@@ -38,12 +38,22 @@
 namespace zeze {
 
 class Config;
+class IoThreads;
 class Module;
 
+namespace global {
+class GlobalClient;
+}  // namespace global
+
 enum class StorageKind : std::uint8_t {
-  kMemory,   // Nothing survives the process.
-  kRocksDb,  // A directory of this process.
+  kMemory,      // Nothing survives the process.
+  kRocksDb,     // A directory of this process.
+  kPostgreSql,  // A database that several processes may share.
+  kMariaDb,     // The same: MariaDB, MySQL, Galera.
 };
+
+// How a process ends that has lost its rights: whoever starts it again should, at once.
+inline constexpr int kFencedExitCode = 86;
 
 struct ApplicationOptions {
   // Unique among the processes of a cluster.
@@ -52,7 +62,21 @@ struct ApplicationOptions {
   std::int32_t app_main_version = 0;
 
   StorageKind storage = StorageKind::kRocksDb;
-  std::string storage_directory = "db";
+  std::string storage_directory = "db";  // RocksDB.
+  std::string storage_url = {};          // SQL databases.
+
+  // The shards of Global, in the same order on all servers. None: no other process may use the
+  // database. Needs an SQL database.
+  struct Global {
+    std::string host;
+    std::uint16_t port = 5002;
+  };
+  std::vector<Global> globals = {};
+  // The same on all servers and Globals.
+  std::chrono::nanoseconds lease = std::chrono::seconds(6);
+  // This process has lost its rights for ever and must not save anything. Null: it says so and ends
+  // with kFencedExitCode.
+  std::function<void(const std::string& why)> on_fenced = nullptr;
 
   // Pools. 0: thirty for each core, because procedures may block; two; one.
   std::size_t worker_threads = 0;
@@ -147,6 +171,9 @@ class Application {
   const std::string name_;
   const ApplicationOptions options_;
   std::unique_ptr<Storage> storage_;
+  // Of a shared database; they outlive the engine.
+  std::unique_ptr<IoThreads> io_;
+  std::unique_ptr<global::GlobalClient> client_;
   std::vector<Module*> modules_;
   std::size_t started_modules_ = 0;
   std::vector<TableBase*> tables_;

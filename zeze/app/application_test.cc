@@ -245,14 +245,14 @@ TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
 TEST_F(ApplicationTest, RefusesDatabasesItDoesNotHave) {
   xml::Diagnostics diagnostics;
   auto config = Config::Parse(
-      R"(<zeze><DatabaseConf DatabaseType="MySql" DatabaseUrl="jdbc:mysql://h/d"/></zeze>)",
+      R"(<zeze><DatabaseConf DatabaseType="MongoDB" DatabaseUrl="mongodb://h/d"/></zeze>)",
       "zeze.xml", {}, diagnostics);
   ASSERT_TRUE(config.has_value());
 
   auto options = OptionsFromConfig(*config);
 
   ASSERT_FALSE(options.ok());
-  EXPECT_THAT(options.error().message(), HasSubstr("MySql is not built"));
+  EXPECT_THAT(options.error().message(), HasSubstr("MongoDB is not built"));
 }
 
 }  // namespace

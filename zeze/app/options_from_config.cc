@@ -22,10 +22,18 @@ Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& opti
       options.storage = StorageKind::kRocksDb;
       options.storage_directory = database.url;
       return {};
+    case DatabaseType::kPostgreSql:
+      options.storage = StorageKind::kPostgreSql;
+      options.storage_url = database.url;
+      return {};
+    case DatabaseType::kMySql:
+      options.storage = StorageKind::kMariaDb;
+      options.storage_url = database.url;
+      return {};
     default:
       return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("DatabaseType {} is not built into this version: use RocksDB, or "
-                               "Memory for data that need not survive",
+                   fmt::format("DatabaseType {} is not built into this version: use RocksDB, "
+                               "PostgreSQL or MySQL, or Memory for data that need not survive",
                                ToString(database.type)));
   }
 }
@@ -41,10 +49,8 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
                              "because only then is a checkpoint all or nothing: remove the others",
                              config.databases.size()));
   }
-  if (!config.global_cache_managers.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "GlobalCacheManagerHostNameOrAddress is set, but this version runs one process "
-                 "over a database: remove it");
+  for (const HostAndPort& one : config.global_cache_managers) {
+    options.globals.push_back({.host = one.host, .port = one.port});
   }
   if (Result<void> set = SetStorage(config.databases.begin()->second, options); !set.ok()) {
     return set.error();

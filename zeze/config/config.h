@@ -167,7 +167,7 @@ class Config {
   std::string log_level;  // Empty: as it is.
   std::string log_file;   // Empty: standard error.
 
-  // Accepted, not used yet.
+  // The shards of Global; none: no other process uses the database.
   std::vector<HostAndPort> global_cache_managers;
 
   std::map<std::string, DatabaseConfig, std::less<>> databases;  // At least one.

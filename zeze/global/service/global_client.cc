@@ -15,7 +15,6 @@
 #include <fmt/core.h>
 
 #include "zeze/base/activity.h"
-#include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
@@ -32,9 +31,7 @@ namespace zeze::global {
 class GlobalClient::Impl {
  public:
   Impl(IoThreads& io, Fence& fence, GlobalClientOptions options)
-      : io_(io), fence_(fence), options_(std::move(options)), lease_(options_.lease) {
-    ZEZE_CHECK(!options_.shards.empty());
-  }
+      : io_(io), fence_(fence), options_(std::move(options)), lease_(options_.lease) {}
   ~Impl() { Abandon(); }
 
   Result<void> Start(Engine& engine) {
@@ -42,6 +39,9 @@ class GlobalClient::Impl {
         fence_.Start({.server_id = options_.server_id, .holder = options_.holder});
     if (!started.ok()) return started.error();
     epoch_ = started.value().epoch;
+    if (options_.shards.empty()) {
+      if (Result<void> alone = CheckAlone(); !alone.ok()) return alone;
+    }
     if (Result<void> renewed = Renew(); !renewed.ok()) return renewed.error();
     for (std::size_t shard = 0; shard < options_.shards.size(); ++shard) {
       const auto term = started.value().terms.find(static_cast<std::int32_t>(shard));
@@ -80,8 +80,10 @@ class GlobalClient::Impl {
     for (const auto& shard : shards_) shard->Stop();
   }
 
-  ShardSession& ShardOf(std::string_view key) {
-    return *shards_[RoutingHashOfBytes(key) % shards_.size()];
+  // Null: this process is alone.
+  ShardSession* ShardOf(std::string_view key) {
+    if (shards_.empty()) return nullptr;
+    return shards_[RoutingHashOfBytes(key) % shards_.size()].get();
   }
   bool LeaseValid() const {
     return options_.clock->Now().count() < lease_until_.load(std::memory_order_acquire);
@@ -89,6 +91,22 @@ class GlobalClient::Impl {
   std::int64_t epoch() const { return epoch_; }
 
  private:
+  // Without a Global nobody may be beside this process. Two that start at once see each other.
+  Result<void> CheckAlone() {
+    Result<std::vector<LiveServer>> live = fence_.ListLive();
+    if (!live.ok()) return live.error();
+    for (const LiveServer& server : live.value()) {
+      if (server.fenced || server.server_id == options_.server_id) continue;
+      (void)fence_.Finish();
+      return Error(
+          ErrorCode::kInUse,
+          fmt::format("server {} ({}) uses this database: stop it, or let all servers share "
+                      "it through a Global (GlobalCacheManagerHostNameOrAddress)",
+                      server.server_id, server.holder));
+    }
+    return {};
+  }
+
   Result<void> Renew() {
     const auto sent = options_.clock->Now();
     Result<void> renewed = fence_.Renew();
@@ -186,15 +204,18 @@ std::int64_t GlobalClient::epoch() const {
 
 Result<void> GlobalClient::Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                                    FunctionRef<void(Right granted)> install) {
-  return impl_->ShardOf(key).Acquire(key, wanted, fresh, install);
+  ShardSession* shard = impl_->ShardOf(key);
+  if (shard != nullptr) return shard->Acquire(key, wanted, fresh, install);
+  install(Right::kModify);
+  return {};
 }
 
 void GlobalClient::Used(FreshRights& fresh) {
-  for (const std::string& key : fresh.keys) impl_->ShardOf(key).Used(key);
+  for (const std::string& key : fresh.keys) impl_->ShardOf(key)->Used(key);
 }
 
 void GlobalClient::Release(std::string_view key) {
-  impl_->ShardOf(key).Release(key);
+  if (ShardSession* shard = impl_->ShardOf(key)) shard->Release(key);
 }
 
 bool GlobalClient::LeaseValid() {

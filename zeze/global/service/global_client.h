@@ -37,8 +37,8 @@ struct GlobalClientOptions {
   };
 
   std::int32_t server_id = 0;
-  std::vector<Shard> shards;
-  std::string holder;  // For people who look at the database: host, process.
+  std::vector<Shard> shards = {};  // None: this process has the database to itself, fenced.
+  std::string holder;              // For people who look at the database: host, process.
   LeaseOptions lease;
   Clock* clock = &SystemClock();
   // How long a right that has just come is kept from others, so that its procedure can commit.
