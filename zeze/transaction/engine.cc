@@ -252,7 +252,7 @@ inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome 
     if (!tx.actions_.empty()) tx.RunActions(false);
   } else {
     ContextStatistics::Count(context.statistics.rollbacks);
-    ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(1), "procedure {} failed: {}", tx.name_, tx.failure_);
+    LogFailure(tx);
     code = tx.failure_code_;
   }
   tx.Reset();
@@ -267,6 +267,15 @@ inline bool Engine::AwaitDurable(Transaction& tx) {
   const bool durable = checkpoint_->Await(*ticket);
   if (durable) delete ticket;
   return durable;
+}
+
+// A server that is cut off fails thousands of times a second: some lines are enough.
+void Engine::LogFailure(const Transaction& tx) {
+  constexpr int kLinesPerSecond = 20;
+  const auto second = options_.clock->Now() / std::chrono::seconds(1);
+  if (failure_second_.exchange(second, std::memory_order_relaxed) != second) failure_lines_ = 0;
+  if (failure_lines_.fetch_add(1, std::memory_order_relaxed) >= kLinesPerSecond) return;
+  ZEZE_LOG_ERROR("procedure {} failed: {}", tx.name_, tx.failure_);
 }
 
 void Engine::LogTooManyTries(const Transaction& tx, int attempts) {

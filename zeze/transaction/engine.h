@@ -157,6 +157,7 @@ class Engine {
                         std::int64_t code);
   bool AwaitDurable(Transaction& tx);
   void LogTooManyTries(const Transaction& tx, int attempts);
+  void LogFailure(const Transaction& tx);
   // The record of a global key, or null. The context must be inside.
   Result<internal::Record*> FindGlobal(internal::Context& context, std::string_view global_key);
   internal::DurabilityTicket* LowerRight(internal::Context& context, internal::Record& record,
@@ -193,6 +194,8 @@ class Engine {
   bool clean_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   bool flush_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   bool urgent_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::atomic<std::int64_t> failure_second_ = 0;
+  std::atomic<int> failure_lines_ = 0;
   CondVar room_;
   std::thread checkpoint_thread_;
   std::thread clean_thread_;
