@@ -103,6 +103,18 @@ void SetKeepAlive(MYSQL* connection, std::chrono::milliseconds network_timeout) 
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
 }
 
+void CollectRows(MYSQL_RES* result, std::vector<std::vector<MariaDbAnswer::Cell>>& rows) {
+  const unsigned columns = mysql_num_fields(result);
+  while (MYSQL_ROW row = mysql_fetch_row(result)) {
+    const unsigned long* lengths = mysql_fetch_lengths(result);
+    std::vector<MariaDbAnswer::Cell> cells(columns);
+    for (unsigned column = 0; column < columns; ++column) {
+      if (row[column] != nullptr) cells[column].emplace(row[column], lengths[column]);
+    }
+    rows.push_back(std::move(cells));
+  }
+}
+
 }  // namespace
 
 std::int64_t MariaDbAnswer::number(std::size_t row, std::size_t column) const {
@@ -211,33 +223,20 @@ MariaDbAnswer MariaDbConnection::Failed(unsigned code, const char* message) {
 }
 
 MariaDbAnswer MariaDbConnection::Query(const std::string& sql) {
-  if (lost_ || mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
-    return lost_ ? Failed(CR_SERVER_LOST, "the connection to the database is gone")
-                 : Failed(mysql_errno(connection_), mysql_error(connection_));
+  if (lost_) return Failed(CR_SERVER_LOST, "the connection to the database is gone");
+  if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
+    return Failed(mysql_errno(connection_), mysql_error(connection_));
   }
   MariaDbAnswer answer;
   MYSQL_RES* result = mysql_store_result(connection_);
-  if (result == nullptr) {
-    if (mysql_errno(connection_) != 0) {
-      return Failed(mysql_errno(connection_), mysql_error(connection_));
-    }
+  if (result != nullptr) {
+    CollectRows(result, answer.rows);
+    mysql_free_result(result);
+  } else if (mysql_errno(connection_) != 0) {
+    return Failed(mysql_errno(connection_), mysql_error(connection_));
+  } else {
     answer.affected_rows = mysql_affected_rows(connection_);
-    return answer;
   }
-  const unsigned columns = mysql_num_fields(result);
-  while (MYSQL_ROW row = mysql_fetch_row(result)) {
-    const unsigned long* lengths = mysql_fetch_lengths(result);
-    std::vector<MariaDbAnswer::Cell> cells;
-    for (unsigned column = 0; column < columns; ++column) {
-      if (row[column] == nullptr) {
-        cells.emplace_back();
-      } else {
-        cells.emplace_back(std::string(row[column], lengths[column]));
-      }
-    }
-    answer.rows.push_back(std::move(cells));
-  }
-  mysql_free_result(result);
   return answer;
 }
 

@@ -66,7 +66,9 @@ class MariaDbConnection {
   bool takes_arrays() const { return takes_arrays_; }
   std::uint64_t id() { return mysql_thread_id(connection_); }
 
-  // One statement as text.
+  // One statement as text. Never several in one packet: when a Galera node aborts the transaction
+  // between two of them, nobody is told, and a COMMIT at the end says yes to nothing (seen with
+  // MariaDB 10.11).
   MariaDbAnswer Query(const std::string& sql);
 
   // One statement with byte strings for its question marks; prepared at its first use. All columns

@@ -1,6 +1,5 @@
 #include "zeze/storage/mariadb/mariadb_fence.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -51,52 +50,37 @@ MariaDbAnswer LockGuard(MariaDbConnection& connection) {
   return answer;
 }
 
-// The rows of all lanes in one order, so that two of us never wait for each other.
-MariaDbAnswer LockLanes(MariaDbConnection& connection, std::int32_t server_id) {
-  return connection.Query(fmt::format(
-      "SELECT epoch FROM zeze_fence WHERE server_id = {} ORDER BY lane FOR UPDATE", server_id));
-}
-
-// Notes the process that loses its epoch, up to `epoch_max`, if it was live.
-MariaDbAnswer NoteFenced(MariaDbConnection& connection, std::int32_t server_id,
-                         std::int64_t epoch_max) {
-  return connection.Query(
-      fmt::format("INSERT IGNORE INTO zeze_fenced (server_id, epoch) SELECT server_id, epoch FROM"
-                  " zeze_fence WHERE server_id = {} AND lane = 0 AND live = 1 AND epoch <= {}",
-                  server_id, epoch_max));
-}
-
 // A row of zeze_fence for each lane: "(7, 0, 3, 0, 1, 'holder'), (7, 1, ...)".
 std::string LaneRows(std::int32_t server_id, std::int64_t epoch, bool live,
                      const std::string& quoted_holder) {
   std::string rows;
   for (std::size_t lane = 0; lane < kFenceLaneCount; ++lane) {
-    rows += fmt::format("{}({}, {}, {}, 0, {}, {})", lane == 0 ? "" : ", ", server_id, lane, epoch,
-                        live ? 1 : 0, quoted_holder);
+    rows += fmt::format("{}({}, {}, {}, 0, {}, {}, 0)", lane == 0 ? "" : ", ", server_id, lane,
+                        epoch, live ? 1 : 0, quoted_holder);
   }
   return rows;
 }
 
 constexpr std::string_view kInsertLanes =
-    "INSERT INTO zeze_fence (server_id, lane, epoch, flush_seq, live, holder) VALUES ";
+    "INSERT INTO zeze_fence (server_id, lane, epoch, flush_seq, live, holder, epoch_lost) VALUES ";
 
-MariaDbAnswer RaiseEpoch(MariaDbConnection& connection, const FenceStartOptions& options,
-                         std::int64_t& epoch) {
-  MariaDbAnswer answer = connection.Query(fmt::format(
-      "{}{} ON DUPLICATE KEY UPDATE epoch = epoch + 1, flush_seq = 0, live = 1,"
-      " holder = VALUES(holder)",
-      kInsertLanes, LaneRows(options.server_id, 1, true, connection.Quoted(options.holder))));
-  if (!answer.ok()) return answer;
-  answer = connection.Query(
-      fmt::format("SELECT MAX(epoch) FROM zeze_fence WHERE server_id = {}", options.server_id));
-  if (!answer.ok()) return answer;
-  epoch = answer.number(0, 0);
-  // They differ only if a lane is new to this database.
-  answer = connection.Query(fmt::format("UPDATE zeze_fence SET epoch = {} WHERE server_id = {}",
-                                        epoch, options.server_id));
-  if (!answer.ok()) return answer;
-  return connection.Query(fmt::format(
-      "DELETE FROM zeze_session WHERE server_id = {} AND epoch < {}", options.server_id, epoch));
+// Moves the epoch that an eviction or a start has taken away from its process to the list of those
+// whose lease may not be over. Until the next start the row itself keeps it.
+MariaDbAnswer NoteLostEpoch(MariaDbConnection& connection, std::int32_t server_id) {
+  return connection.Query(
+      fmt::format("INSERT INTO zeze_fenced (server_id, epoch) SELECT server_id, epoch_lost FROM"
+                  " zeze_fence WHERE server_id = {} AND lane = 0 AND epoch_lost > 0"
+                  " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
+                  server_id));
+}
+
+std::string EvictSql(std::int32_t server_id, std::int64_t epoch) {
+  // Assignments are made from left to right: all but the last see the old epoch.
+  return fmt::format(
+      "{}{} ON DUPLICATE KEY UPDATE"
+      " epoch_lost = IF(live AND epoch < VALUES(epoch), epoch, epoch_lost),"
+      " live = IF(epoch < VALUES(epoch), 0, live), epoch = GREATEST(epoch, VALUES(epoch))",
+      kInsertLanes, LaneRows(server_id, epoch + 1, false, "''"));
 }
 
 }  // namespace
@@ -105,7 +89,7 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
   for (const char* sql : {
            "CREATE TABLE IF NOT EXISTS zeze_fence (server_id INT NOT NULL, lane TINYINT NOT NULL,"
            " epoch BIGINT NOT NULL, flush_seq BIGINT NOT NULL, live TINYINT NOT NULL,"
-           " holder TEXT CHARACTER SET utf8mb4 NOT NULL,"
+           " holder TEXT CHARACTER SET utf8mb4 NOT NULL, epoch_lost BIGINT NOT NULL,"
            " changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
            " PRIMARY KEY (server_id, lane)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
@@ -171,7 +155,6 @@ Result<FenceStart> MariaDbFence::Start(const FenceStartOptions& options) {
   FenceStart started;
   bool collided = false;
   const Result<void> done = InTransaction("start the server", [&](MariaDbConnection& connection) {
-    started = {};
     MariaDbAnswer answer = LockGuard(connection);
     if (!answer.ok()) return answer;
     // A process of the same id may hang inside a flush.
@@ -181,11 +164,20 @@ Result<FenceStart> MariaDbFence::Start(const FenceStartOptions& options) {
     answer = connection.Query("SELECT shard, term FROM zeze_global WHERE shard >= 0");
     if (!answer.ok()) return answer;
     started.terms = TermsIn(answer);
-    answer = LockLanes(connection, options.server_id);
+    answer = NoteLostEpoch(connection, options.server_id);
     if (!answer.ok()) return answer;
-    answer = NoteFenced(connection, options.server_id, INT64_MAX);
+    // Assignments are made from left to right: the first sees the old epoch.
+    answer = connection.Query(fmt::format(
+        "{}{} ON DUPLICATE KEY UPDATE epoch_lost = IF(live, epoch, 0), epoch = epoch + 1,"
+        " flush_seq = 0, live = 1, holder = VALUES(holder)",
+        kInsertLanes, LaneRows(options.server_id, 1, true, connection.Quoted(options.holder))));
     if (!answer.ok()) return answer;
-    return RaiseEpoch(connection, options, started.epoch);
+    answer = NoteLostEpoch(connection, options.server_id);
+    if (!answer.ok()) return answer;
+    answer = connection.Query(
+        fmt::format("SELECT MAX(epoch) FROM zeze_fence WHERE server_id = {}", options.server_id));
+    if (answer.ok()) started.epoch = answer.number(0, 0);
+    return answer;
   });
   if (!done.ok()) return done.error();
   owner_ = {.server_id = options.server_id, .epoch = started.epoch};
@@ -203,9 +195,7 @@ Result<void> MariaDbFence::Finish() {
   ZEZE_CHECK(owner_.epoch != 0);
   std::uint64_t met = 0;
   const Result<void> done = InTransaction("end the server", [&](MariaDbConnection& connection) {
-    MariaDbAnswer answer = LockLanes(connection, owner_.server_id);
-    if (!answer.ok()) return answer;
-    answer = connection.Query(
+    MariaDbAnswer answer = connection.Query(
         fmt::format("UPDATE zeze_fence SET live = 0 WHERE server_id = {} AND epoch = {}",
                     owner_.server_id, owner_.epoch));
     met = answer.affected_rows;
@@ -242,8 +232,10 @@ Result<std::int64_t> MariaDbFence::RaiseTerm(std::int32_t shard, const std::stri
 }
 
 Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
+  // UNION leaves out what is in both.
   Result<MariaDbAnswer> answer = Query(
-      "SELECT server_id, epoch, '', 1 FROM zeze_fenced UNION ALL"
+      "SELECT server_id, epoch, '', 1 FROM zeze_fenced UNION"
+      " SELECT server_id, epoch_lost, '', 1 FROM zeze_fence WHERE lane = 0 AND epoch_lost > 0 UNION"
       " SELECT server_id, epoch, holder, 0 FROM zeze_fence WHERE lane = 0 AND live = 1"
       " ORDER BY 1, 2");
   if (!answer.ok()) return answer.error();
@@ -259,37 +251,67 @@ Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
 
 Result<EvictOutcome> MariaDbFence::Evict(std::int32_t server_id, std::int64_t epoch,
                                          std::int32_t shard, std::int64_t term) {
-  EvictOutcome outcome = EvictOutcome::kEvicted;
-  const Result<void> done = InTransaction("evict", [&](MariaDbConnection& connection) {
-    outcome = EvictOutcome::kEvicted;
-    MariaDbAnswer answer = connection.Query(fmt::format(
-        "UPDATE zeze_global SET uses = uses + 1 WHERE shard = {} AND term = {}", shard, term));
-    if (!answer.ok()) return answer;
-    if (answer.affected_rows == 0) {
-      outcome = EvictOutcome::kTermPassed;
-      return answer;
+  const auto deadline = SystemClock().Now() + retry_for_;
+  for (;;) {
+    EvictOutcome outcome = EvictOutcome::kEvicted;
+    bool alone = false;
+    const Result<void> checked = InTransaction("evict", [&](MariaDbConnection& connection) {
+      outcome = EvictOutcome::kEvicted;
+      MariaDbAnswer answer = connection.Query(fmt::format(
+          "UPDATE zeze_global SET uses = uses + 1 WHERE shard = {} AND term = {}", shard, term));
+      if (!answer.ok()) return answer;
+      if (answer.affected_rows == 0) {
+        outcome = EvictOutcome::kTermPassed;
+        return answer;
+      }
+      // Only now that the term is held: who was deposed ends nobody's sessions.
+      answer = EndMariaDbSessions(connection, server_id, epoch);
+      alone = connection.is_galera();
+      if (!answer.ok() || alone) return answer;
+      return connection.Query(EvictSql(server_id, epoch));
+    });
+    if (!checked.ok()) return checked.error();
+    if (!alone || outcome == EvictOutcome::kTermPassed) return outcome;
+    const Result<void> raised = RaiseEpochAlone(server_id, epoch);
+    if (raised.ok()) return outcome;
+    if (raised.error().code() != ErrorCode::kConflict) return raised.error();
+    if (SystemClock().Now() >= deadline) {
+      return Error(ErrorCode::kUnavailable, raised.error().message());
     }
-    // Only now that the term is held: who was deposed ends nobody's sessions.
-    answer = EndMariaDbSessions(connection, server_id, epoch);
-    if (!answer.ok()) return answer;
-    answer = LockLanes(connection, server_id);
-    if (!answer.ok()) return answer;
-    answer = NoteFenced(connection, server_id, epoch);
-    if (!answer.ok()) return answer;
-    // Assignments are made from left to right: `live` sees the old epoch.
-    return connection.Query(
-        fmt::format("{}{} ON DUPLICATE KEY UPDATE live = IF(epoch < VALUES(epoch), 0, live),"
-                    " epoch = GREATEST(epoch, VALUES(epoch))",
-                    kInsertLanes, LaneRows(server_id, epoch + 1, false, "''")));
-  });
-  if (!done.ok()) return done.error();
-  return outcome;
+  }
+}
+
+Result<void> MariaDbFence::RaiseEpochAlone(std::int32_t server_id, std::int64_t epoch) {
+  {
+    Result<ConnectionPool<MariaDbConnection>::Lease> lease = pool_.Take();
+    if (!lease.ok()) return lease.error();
+    const MariaDbAnswer answer = lease.value()->Query(EvictSql(server_id, epoch));
+    switch (answer.failure) {
+      case MariaDbFailure::kNone:
+        break;
+      case MariaDbFailure::kCollision:
+        return FenceError(ErrorCode::kConflict, "evict", answer.message);
+      case MariaDbFailure::kError:
+        return FenceError(ErrorCode::kUnavailable, "evict", answer.message);
+      case MariaDbFailure::kLost:
+        return FenceError(ErrorCode::kUnknownOutcome, "evict", answer.message);
+    }
+  }
+  // Seen rather than believed: everything that follows stands on it.
+  const Result<ServerRow> row = Read(server_id);
+  if (!row.ok()) return FenceError(ErrorCode::kUnknownOutcome, "evict", row.error().message());
+  if (row.value().epoch > epoch) return {};
+  return FenceError(ErrorCode::kConflict, "evict", "another node's changes came first");
 }
 
 Result<void> MariaDbFence::LeaseOver(std::int32_t server_id, std::int64_t epoch) {
   return InTransaction("note the end of a lease", [&](MariaDbConnection& connection) {
-    return connection.Query(fmt::format(
+    MariaDbAnswer answer = connection.Query(fmt::format(
         "DELETE FROM zeze_fenced WHERE server_id = {} AND epoch = {}", server_id, epoch));
+    if (!answer.ok()) return answer;
+    return connection.Query(
+        fmt::format("UPDATE zeze_fence SET epoch_lost = 0 WHERE server_id = {} AND epoch_lost = {}",
+                    server_id, epoch));
   });
 }
 

@@ -9,6 +9,10 @@
 // (and of TiDB) do not know each other's read locks, but no two of them commit changes of one row
 // side by side. Start raises the guard row's while it reads the terms and marks its server live,
 // RaiseTerm too; Evict raises that of its shard's row (rules 39, 42 and 43).
+//
+// On a cluster the first to commit wins, and a server that flushes all the time on one node would
+// nearly always be first. So there an eviction touches the rows of the server by one statement that
+// is a transaction of its own, after one that has checked the term.
 
 #pragma once
 
@@ -57,6 +61,9 @@ class MariaDbFence final : public Fence {
   // START TRANSACTION, body, COMMIT; again while it collides or the connection is lost before
   // COMMIT. A body that is run again starts from nothing.
   Result<void> InTransaction(std::string_view what, const Body& body);
+
+  // One try of an eviction whose term is in order. kConflict: it collided.
+  Result<void> RaiseEpochAlone(std::int32_t server_id, std::int64_t epoch);
   Result<MariaDbAnswer> Query(const std::string& sql);
 
   ConnectionPool<MariaDbConnection>& pool_;

@@ -89,11 +89,11 @@ Result<std::unique_ptr<FlushConnection>> MariaDbFlushConnection::Connect(
   MariaDbAnswer answer = connection->Query(fmt::format("SELECT GET_LOCK('{}', 0)", name));
   if (!answer.ok()) return failed(answer);
   if (owner) {
-    // What is noted of sessions that ended goes away with that.
-    answer = connection->Query(
-        fmt::format("DELETE FROM zeze_session WHERE server_id = {} AND lane = {} AND node = {}"
-                    " AND IS_USED_LOCK(name) IS NULL",
-                    owner->server_id, static_cast<int>(lane), connection->Quoted(node)));
+    // What is noted of older processes, and of own sessions that ended, goes away with that.
+    answer = connection->Query(fmt::format(
+        "DELETE FROM zeze_session WHERE server_id = {} AND lane = {}"
+        " AND (epoch < {} OR node = {} AND IS_USED_LOCK(name) IS NULL)",
+        owner->server_id, static_cast<int>(lane), owner->epoch, connection->Quoted(node)));
     if (answer.ok()) {
       answer = connection->Query(fmt::format(
           "INSERT INTO zeze_session (name, server_id, lane, epoch, node) VALUES ('{}', {}, {}, {}, "

@@ -21,19 +21,18 @@ namespace zeze {
 
 class MariaDbHome final : public StorageHome {
  public:
-  explicit MariaDbHome(DatabaseServer& server, bool bulk = true)
-      : server_(server), urls_(server.NewDatabaseOnEachNode()), bulk_(bulk) {}
+  explicit MariaDbHome(DatabaseServer& server)
+      : server_(server), urls_(server.NewDatabaseOnEachNode()) {}
   ~MariaDbHome() override { server_.DropDatabase(urls_.front()); }
 
   // Every time another node.
   Result<std::unique_ptr<Storage>> Open() override {
-    return OpenMariaDbStorage({.url = urls_[opened_++ % urls_.size()], .bulk = bulk_});
+    return OpenMariaDbStorage({.url = urls_[opened_++ % urls_.size()]});
   }
 
  private:
   DatabaseServer& server_;
   const std::vector<std::string> urls_;
-  const bool bulk_;
   std::size_t opened_ = 0;
 };
 

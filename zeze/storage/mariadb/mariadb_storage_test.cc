@@ -18,15 +18,11 @@
 namespace zeze {
 namespace {
 
-// The second sends rows as MySQL understands them.
-INSTANTIATE_TEST_SUITE_P(
-    MariaDb, StorageConformanceTest,
-    testing::Values(
-        StorageDriver{"mariadb",
-                      [] { return std::make_unique<MariaDbHome>(SharedMariaDbServer()); }},
-        StorageDriver{"mariadb_text",
-                      [] { return std::make_unique<MariaDbHome>(SharedMariaDbServer(), false); }}),
-    StorageDriverName);
+INSTANTIATE_TEST_SUITE_P(MariaDb, StorageConformanceTest,
+                         testing::Values(StorageDriver{
+                             "mariadb",
+                             [] { return std::make_unique<MariaDbHome>(SharedMariaDbServer()); }}),
+                         StorageDriverName);
 
 INSTANTIATE_TEST_SUITE_P(
     MariaDb, FenceConformanceTest,
@@ -91,6 +87,41 @@ TEST_F(MariaDbStorageTest, LeavesOtherTablesAlone) {
   EXPECT_EQ(storage->DropTable("accounts").error().code(), ErrorCode::kNotFound);
   ASSERT_TRUE(storage->OpenTable("t").ok());
   EXPECT_EQ(storage->RenameTable("t", "accounts").error().code(), ErrorCode::kConflict);
+}
+
+// ---- Rows as MySQL understands them
+
+TEST_F(MariaDbStorageTest, SendsRowsAsTextToo) {
+  const std::unique_ptr<Storage> storage =
+      std::move(OpenMariaDbStorage({.url = url_, .bulk = false})).value();
+  StorageTable* a = storage->OpenTable("a").value();
+  StorageTable* b = storage->OpenTable("b").value();
+  const std::string large(std::size_t{6} << 20, '\'');
+  const std::string odd("\0'\\\xff", 4);
+  const StorageWrite first[] = {{.table = a, .key = "", .value = "empty key"},
+                                {.table = a, .key = odd, .value = ""},
+                                {.table = a, .key = "gone", .value = "soon"},
+                                {.table = b, .key = "k", .value = large}};
+  const StorageWrite second[] = {{.table = a, .key = "", .value = "other"},
+                                 StorageWrite::Remove(a, "gone"),
+                                 StorageWrite::Remove(a, "never there"),
+                                 {.table = a, .key = "new", .value = "v"}};
+
+  ASSERT_TRUE(storage->Flush(first, true).ok());
+  ASSERT_TRUE(storage->Flush(second, true).ok());
+
+  using Rows = std::vector<std::pair<std::string, std::string>>;
+  Rows rows;
+  const Result<std::size_t> walked = a->Walk({}, [&](std::string_view key, std::string_view value) {
+    rows.emplace_back(key, value);
+    return true;
+  });
+  ASSERT_TRUE(walked.ok()) << walked.error().message();
+  EXPECT_EQ(rows, (Rows{{"", "other"}, {odd, ""}, {"new", "v"}}));
+  std::string value;
+  EXPECT_TRUE(b->Find("k", value).value());
+  EXPECT_TRUE(value == large);
+  EXPECT_LT(storage->limits().value_bytes_max, std::size_t{33} << 20);
 }
 
 // ---- Sizes

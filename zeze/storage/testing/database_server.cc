@@ -179,6 +179,8 @@ class MariaDbServer final : public DatabaseServer {
     Client("", "CREATE DATABASE " + name);
     std::vector<std::string> urls;
     for (const Node& node : nodes_) {
+      // Until this one has it too; a connection to it would not wait.
+      if (nodes_.size() > 1) Client("", "SET SESSION wsrep_sync_wait = 1; SELECT 1", node);
       urls.push_back(fmt::format("mysql://root@127.0.0.1:{}/{}", node.port, name));
     }
     return urls;
@@ -187,7 +189,8 @@ class MariaDbServer final : public DatabaseServer {
   void DropDatabase(const std::string& url) override { Client("", "DROP DATABASE " + NameIn(url)); }
 
   std::string RunSql(const std::string& url, const std::string& sql) override {
-    return Client(NameIn(url), sql);
+    // On a cluster: after everything that any node acknowledged.
+    return Client(NameIn(url), nodes_.size() > 1 ? "SET SESSION wsrep_sync_wait = 7; " + sql : sql);
   }
 
   void Restart() override {
@@ -281,10 +284,14 @@ class MariaDbServer final : public DatabaseServer {
   static std::string NameIn(const std::string& url) { return url.substr(url.rfind('/') + 1); }
 
   std::string Client(const std::string& database, const std::string& sql) const {
+    return Client(database, sql, nodes_.front());
+  }
+
+  static std::string Client(const std::string& database, const std::string& sql, const Node& node) {
     std::vector<std::string> command = {FindProgram(kMariaDbClients),
                                         "--no-defaults",
                                         "--host=127.0.0.1",
-                                        "--port=" + std::to_string(nodes_.front().port),
+                                        "--port=" + std::to_string(node.port),
                                         "--user=root",
                                         "--protocol=TCP",
                                         "--batch",

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -59,10 +60,11 @@ class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
     }
   }
 
-  // Starts a flush that passes the fence and stops right before its COMMIT arrives.
-  std::future<std::string> FlushUpToCommit(FencedProcess& process, std::int32_t server_id,
-                                           std::string_view key, std::string_view value) {
-    proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kHold);
+  // Starts a flush that passes the fence and stops right before this text of it arrives.
+  std::future<std::string> FlushUpTo(std::string_view text, FencedProcess& process,
+                                     std::int32_t server_id, std::string_view key,
+                                     std::string_view value) {
+    proxy_->WhenClientSends(text, LoopbackProxy::Action::kHold);
     std::future<std::string> outcome = std::async(
         std::launch::async, [&process, key = std::string(key), value = std::string(value)] {
           return process.FlushOutcome(key, value);
@@ -70,6 +72,11 @@ class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
     proxy_->AwaitTriggered();
     AwaitOpenFlush(server_id);
     return outcome;
+  }
+
+  std::future<std::string> FlushUpToCommit(FencedProcess& process, std::int32_t server_id,
+                                           std::string_view key, std::string_view value) {
+    return FlushUpTo("COMMIT", process, server_id, key, value);
   }
 
   const std::unique_ptr<FencedHome> home_;
@@ -208,6 +215,42 @@ TEST_P(FenceConformanceTest, RefusesAnEvictionUnderAnOldTerm) {
 
   EXPECT_EQ(server->FlushOutcome("k", "v"), "ok");
   EXPECT_TRUE(server->fence().Renew().ok());
+}
+
+// A server that flushes as fast as it can is evicted at some moment: every flush that it was told to
+// be written is there when the eviction returns, and nothing comes after.
+TEST_P(FenceConformanceTest, NothingChangesAfterAnEvictionHasReturned) {
+  constexpr int kRounds = 5;
+  auto global = Open();
+  const std::int64_t term = global->RaiseTerm(0);
+  for (int round = 0; round < kRounds; ++round) {
+    auto server = Open();
+    const std::int64_t epoch = server->Start(7);
+    std::atomic<int> written = 0;
+    std::string last;
+    std::atomic<bool> stop = false;
+    std::thread flushing([&] {
+      do {
+        last = server->FlushOutcome("k", std::to_string(written + 1));
+        if (last == "ok") ++written;
+      } while (last == "ok" && !stop);
+    });
+    while (written < 10 + round) std::this_thread::yield();
+
+    const Result<EvictOutcome> evicted = global->fence().Evict(7, epoch, 0, term);
+    stop = !evicted.ok();
+    const int written_before = written;
+    const std::string read = global->Find("k");
+    flushing.join();
+
+    ASSERT_TRUE(evicted.ok()) << evicted.error().message();
+    EXPECT_EQ(last, "fenced");
+    EXPECT_GE(std::stoi(read), written_before);
+    // The last one may have been written without the server being told.
+    EXPECT_GE(std::stoi(read), written);
+    EXPECT_LE(std::stoi(read), written + 1);
+    EXPECT_EQ(global->Find("k"), read);
+  }
 }
 
 // ---- Terms, who is live, orderly ends
@@ -364,6 +407,25 @@ TEST_P(FenceConformanceTest, EvictsAZombieThatIsPausedBeforeItsCommit) {
   EXPECT_EQ(written, "ok");
   EXPECT_EQ(outcome.get(), "fenced");
   EXPECT_EQ(owner->Find("k"), "new");
+}
+
+// The same between the fence and the rows: they must not be written without it.
+TEST_P(FenceConformanceTest, EvictsAZombieThatIsPausedBeforeItsRows) {
+  ZEZE_NEEDS_NETWORK();
+  auto zombie = OpenBehindProxy();
+  const std::int64_t epoch = zombie->Start(7);
+  ASSERT_EQ(zombie->FlushOutcome("k", "old"), "ok");
+  auto owner = Open();
+  owner->Start(8);
+  const std::int64_t term = owner->RaiseTerm(0);
+  std::future<std::string> outcome = FlushUpTo("zombie", *zombie, 7, "k", "zombie");
+
+  ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term).ok());
+  proxy_->LetGo();
+
+  EXPECT_EQ(outcome.get(), "fenced");
+  EXPECT_EQ(owner->Find("k"), "old");
+  EXPECT_EQ(owner->FlushOutcome("k", "new"), "ok");
 }
 
 // A new owner that only caches what it read must not be wrong either.
