@@ -217,7 +217,7 @@ TEST_P(FenceConformanceTest, RefusesAnEvictionUnderAnOldTerm) {
   EXPECT_TRUE(server->fence().Renew().ok());
 }
 
-// A server that flushes as fast as it can is evicted at some moment: every flush that it was told to
+// A server that flushes as fast as it can is evicted at some moment: every flush that it knows to
 // be written is there when the eviction returns, and nothing comes after.
 TEST_P(FenceConformanceTest, NothingChangesAfterAnEvictionHasReturned) {
   constexpr int kRounds = 5;
