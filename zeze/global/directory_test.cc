@@ -30,8 +30,8 @@ class DirectoryTest : public ::testing::Test, private DirectoryOutput {
   }
   void Refused(SessionId session, std::uint64_t /*request*/, std::string_view key, Right /*wanted*/,
                Refusal refusal, SessionId holder) override {
-    said.push_back(fmt::format("refuse {} {} {} by {}", session, key, static_cast<int>(refusal),
-                               holder));
+    said.push_back(
+        fmt::format("refuse {} {} {} by {}", session, key, static_cast<int>(refusal), holder));
   }
   bool Reduce(SessionId holder, std::uint64_t number, std::string_view key, Right to) override {
     if (holder == unreachable) return false;

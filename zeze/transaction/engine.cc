@@ -102,6 +102,7 @@ Result<void> Engine::Start() {
     table->engine_ = this;
     table->tracked_ = table->storage_ != nullptr || groups;
     if (options_.storage != nullptr && !table->memory()) {
+      table->key_bytes_max_ = options_.storage->limits().key_bytes_max;
       table->value_bytes_max_ = options_.storage->limits().value_bytes_max;
     }
   }

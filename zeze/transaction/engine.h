@@ -133,6 +133,11 @@ class Engine {
   // An error means that the record cannot be had now.
   Result<void> Load(internal::Context& context, internal::Record& record, Right wanted);
 
+  // False: nothing that this process knows may be told.
+  bool LeaseValid() const {
+    return options_.coherence == nullptr || options_.coherence->LeaseValid();
+  }
+
   // The procedure of the context has ended: others may have the rights that it asked for.
   void UseUp(internal::Context& context) const;
 

@@ -206,6 +206,10 @@ class Table final : public TableBase {
       if (!internal::Word::Readable(word)) continue;
       internal::ValueHeader* value = context->participant.Protect(record->value);
       if (record->word.load(std::memory_order_acquire) != word) continue;
+      // Without a lease somebody else may have changed it.
+      if (!engine_->LeaseValid()) {
+        return Error(ErrorCode::kUnavailable, "the lease of this server has expired");
+      }
       if (value == nullptr) return std::optional<V>();
       return std::optional<V>(static_cast<internal::Value<V>*>(value)->value);
     }
@@ -403,10 +407,10 @@ class Table final : public TableBase {
     CheckAttached();
     if constexpr (!std::is_arithmetic_v<K>) {
       const std::size_t bytes = EncodedKey(key).size();
-      if (bytes > kStorageKeyBytesMax) {
+      if (bytes > key_bytes_max_) {
         return Error(ErrorCode::kInvalidArgument,
                      "a key of table " + name_ + " is " + std::to_string(bytes) +
-                         " bytes long; at most " + std::to_string(kStorageKeyBytesMax) +
+                         " bytes long; at most " + std::to_string(key_bytes_max_) +
                          " can be stored");
       }
     }

@@ -108,6 +108,7 @@ class TableBase {
   std::uint16_t index_ = 0;
   // Whether commits of this table are saved, or matter to what is saved with them.
   bool tracked_ = false;
+  std::size_t key_bytes_max_ = kStorageKeyBytesMax;
   std::size_t value_bytes_max_ = ~std::size_t{0};
   internal::RecordMap records_;
   std::atomic<bool> has_listeners_ = false;

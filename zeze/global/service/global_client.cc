@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/activity.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"

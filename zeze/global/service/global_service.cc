@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,10 +24,13 @@
 #include "zeze/global/service/wire.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
+#include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 

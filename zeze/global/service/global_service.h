@@ -66,7 +66,7 @@ class GlobalService {
   bool CleanUp(std::int32_t server_id);
 
  private:
-  class Impl;
+  class Impl;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final.
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,10 +1,10 @@
 #include "zeze/global/service/shard_session.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/log.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
@@ -152,7 +152,7 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
   WithAgent([&](GlobalAgent& agent) { agent.Acquire(++last_request_, key, wanted); });
   const MutexLock lock(mutex_);
   while (!asking->done) changed_.Wait(mutex_);
-  const Result<void> result = asking->result;
+  Result<void> result = asking->result;
   asking_.erase(asking_.find(key));
   changed_.NotifyAll();
   if (!result.ok()) return result;
@@ -281,7 +281,7 @@ void ShardSession::TryReduce(const std::string& key, const Deferred& reduce) {
     if (held != held_.end() && held->second > now) {
       deferred_[key] = reduce;
       Later(held->second - now, [this, key] { Used(key); });
-      return;
+      return;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): a function frees what it holds.
     }
     if (held != held_.end()) held_.erase(held);
   }

@@ -73,13 +73,12 @@ class WireTest : public ::testing::Test {
   }
 
   // Sends and reads as many bytes as are expected.
-  void Exchange(std::string_view request, std::string_view answer) {
+  void Exchange(std::string_view request, std::string_view answer) const {
     const std::string sent = Bytes(request);
     const std::string expected = Bytes(answer);
     ASSERT_EQ(static_cast<ssize_t>(sent.size()), send(socket_, sent.data(), sent.size(), 0));
     std::string got(expected.size(), '\0');
-    ASSERT_EQ(static_cast<ssize_t>(got.size()),
-              recv(socket_, got.data(), got.size(), MSG_WAITALL));
+    ASSERT_EQ(static_cast<ssize_t>(got.size()), recv(socket_, got.data(), got.size(), MSG_WAITALL));
     EXPECT_EQ(expected, got) << request;
   }
 
@@ -117,7 +116,8 @@ TEST_F(WireTest, AfterNormalCloseNothingIsGranted) {
 
 // The peer drops it without a word.
 TEST_F(WireTest, ACleanUpWithTheOldKeyIsAnsweredAndRefused) {
-  Exchange("00000000 a62f8d8e 06000000 01 06 01 01 78 00", "00000000 a62f8d8e 04000000 20 3c 06 00");
+  Exchange("00000000 a62f8d8e 06000000 01 06 01 01 78 00",
+           "00000000 a62f8d8e 04000000 20 3c 06 00");
 }
 
 }  // namespace
