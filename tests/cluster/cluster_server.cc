@@ -56,12 +56,12 @@ struct Arguments {
 template <typename R>
 void Check(const R& result) {
   if (result.ok()) return;
-  std::cerr << "zeze_cluster_server: " << result.error().message() << std::endl;
+  std::cerr << "zeze_cluster_server: " << result.error().message() << '\n' << std::flush;
   std::_Exit(1);
 }
 
 [[noreturn]] void Fenced(const std::string& why) {
-  std::cerr << "zeze_cluster_server: fenced, ends without saving: " << why << std::endl;
+  std::cerr << "zeze_cluster_server: fenced, ends without saving: " << why << '\n' << std::flush;
   std::_Exit(kFencedStatus);
 }
 
@@ -263,18 +263,19 @@ int Main(int argc, char** argv) {
   sigaddset(&end, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &end, nullptr);
   Server server(arguments);
-  std::cout << "ready" << std::endl;
+  std::cout << "ready" << '\n' << std::flush;
   {
     const std::jthread work([&server] {
       server.Work();
-      std::cout << fmt::format("batch {} {}", server.added(), server.failed()) << std::endl;
+      std::cout << fmt::format("batch {} {}", server.added(), server.failed()) << '\n'
+                << std::flush;
     });
     int signal = 0;
     sigwait(&end, &signal);
     server.StopWork();
   }
   server.Stop();
-  std::cout << "stopped " << server.added() << std::endl;
+  std::cout << "stopped " << server.added() << '\n' << std::flush;
   return 0;
 }
 

@@ -27,6 +27,7 @@
 #include "tests/history/history.h"
 #include "tests/history/recorder.h"
 #include "tools/cli/open_database.h"
+#include "zeze/base/clock.h"
 #include "zeze/bean/codec.h"
 #include "zeze/storage/storage.h"
 #include "zeze/storage/testing/database_server.h"
@@ -376,17 +377,17 @@ TEST_P(ClusterTest, NothingIsLostWhateverHappens) {
         break;
       case 1:
         place.process().Signal(SIGSTOP);
-        std::this_thread::sleep_for(duration);
+        SystemClock().SleepFor(duration);
         place.process().Signal(SIGCONT);
         break;
       case 2:
         Place::Cut(place.global());
-        std::this_thread::sleep_for(duration);
+        SystemClock().SleepFor(duration);
         place.global().Refuse(false);
         break;
       case 3:
         Place::Cut(place.database());
-        std::this_thread::sleep_for(duration);
+        SystemClock().SleepFor(duration);
         place.database().Refuse(false);
         break;
       case 4:

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,7 +15,6 @@
 
 #include "tools/cli/open_database.h"
 #include "zeze/base/clock.h"
-#include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/lease.h"
@@ -47,7 +45,7 @@ std::string Holder() {
                      SystemClock().SystemNow().time_since_epoch().count());
 }
 
-sigset_t EndSignals() {
+sigset_t EndSignals() {  // NOLINT(misc-include-cleaner): of <signal.h>.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -87,7 +85,7 @@ int RunGlobal(const GlobalArguments& arguments) {
     std::cerr << "zeze global: " << started.error().message() << '\n';
     return 1;
   }
-  std::cout << "listening on port " << service.address().port() << std::endl;
+  std::cout << "listening on port " << service.address().port() << '\n' << std::flush;
   int signal = 0;
   sigwait(&signals, &signal);
   service.Stop();

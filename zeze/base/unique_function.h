@@ -41,8 +41,8 @@ class UniqueFunction<R(Args...)> {
       ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(function));
       operations_ = &kInlineOperations<Callable>;
     } else {
-      Callable* callable = std::make_unique<Callable>(std::forward<F>(function)).release();
-      std::memcpy(storage_, &callable, sizeof callable);
+      auto callable = std::make_unique<Callable>(std::forward<F>(function));
+      ::new (static_cast<void*>(storage_)) Callable*(callable.release());
       operations_ = &kHeapOperations<Callable>;
     }
   }
