@@ -218,12 +218,13 @@ class MariaDbServer final : public DatabaseServer {
   Result<void> StartNode(std::size_t index) {
     Node& node = nodes_[index];
     node.directory = directory_.File(fmt::format("data{}", index));
-    const ProgramResult made = RunProgram(
-        {.command = {FindProgram(kMariaDbInstallers), "--no-defaults",
-                     "--datadir=" + node.directory, "--auth-root-authentication-method=normal",
-                     "--skip-test-db", "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0",
-                     "--innodb-log-file-size=10M", "--sync-frm=0"},
-         .user = kUser});
+    const ProgramResult made =
+        RunProgram({.command = {FindProgram(kMariaDbInstallers), "--no-defaults",
+                                "--datadir=" + node.directory, "--tmpdir=" + directory_.path(),
+                                "--auth-root-authentication-method=normal", "--skip-test-db",
+                                "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0",
+                                "--innodb-log-file-size=10M", "--sync-frm=0"},
+                    .user = kUser});
     if (made.exit_code != 0) {
       return Error(ErrorCode::kUnavailable, "mariadb-install-db failed: " + made.said);
     }
@@ -237,18 +238,15 @@ class MariaDbServer final : public DatabaseServer {
 
   bool Run(std::size_t index) {
     Node& node = nodes_[index];
-    std::vector<std::string> command = {FindProgram(kMariaDbServers),
-                                        "--no-defaults",
-                                        "--datadir=" + node.directory,
-                                        "--port=" + std::to_string(node.port),
-                                        "--bind-address=127.0.0.1",
-                                        "--socket=" + node.directory + "/socket",
-                                        "--pid-file=" + node.directory + "/pid",
-                                        "--skip-name-resolve",
-                                        "--innodb-buffer-pool-size=64M",
-                                        "--innodb-log-file-size=48M",
-                                        "--max-connections=200",
-                                        "--max-allowed-packet=64M"};
+    std::vector<std::string> command = {
+        FindProgram(kMariaDbServers), "--no-defaults", "--datadir=" + node.directory,
+        // Not a shared one: a server that starts removes the
+        // temporary tables that it finds there.
+        "--tmpdir=" + node.directory, "--port=" + std::to_string(node.port),
+        "--bind-address=127.0.0.1", "--socket=" + node.directory + "/socket",
+        "--pid-file=" + node.directory + "/pid", "--skip-name-resolve",
+        "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=48M", "--max-connections=200",
+        "--max-allowed-packet=64M"};
     if (!sync_) {
       command.insert(command.end(), {"--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0",
                                      "--innodb-flush-method=nosync", "--sync-frm=0"});
