@@ -149,7 +149,8 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
     asking = &asking_[std::string(key)];
     asking->install = &install;
   }
-  WithAgent([&](GlobalAgent& agent) { agent.Acquire(++last_request_, key, wanted); });
+  WithAgent([&](GlobalAgent& agent)
+                ZEZE_REQUIRES(mutex_) { agent.Acquire(++last_request_, key, wanted); });
   const MutexLock lock(mutex_);
   while (!asking->done) changed_.Wait(mutex_);
   Result<void> result = asking->result;
@@ -167,7 +168,7 @@ void ShardSession::Release(std::string_view key) {
     while (asking_.contains(key)) changed_.Wait(mutex_);
     asking = &asking_[std::string(key)];
   }
-  WithAgent([&](GlobalAgent& agent) { agent.Release(++last_request_, key); });
+  WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) { agent.Release(++last_request_, key); });
   const MutexLock lock(mutex_);
   while (!asking->done) changed_.Wait(mutex_);
   asking_.erase(asking_.find(key));
@@ -257,7 +258,7 @@ void ShardSession::OnReduce(::zeze::Request<wire::Reduce> request) {
     (void)request.Answer(wire::kReduceBadState, {.key = key, .state = state});
     return;
   }
-  WithAgent([&](GlobalAgent& agent) {
+  WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
     // Of a session that is over, or has not begun: dropped, which answers it with an error.
     if (!agent.ready() || agent.connection() != from) return;
     const std::uint64_t serial = ++last_serial_;
@@ -286,7 +287,7 @@ void ShardSession::TryReduce(const std::string& key, const Deferred& reduce) {
     if (held != held_.end()) held_.erase(held);
   }
   engine_.ReduceThen(key, reduce.to, [this, key, reduce] {
-    WithAgent([&](GlobalAgent& agent) {
+    WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
       agent.Reduced(reduce.connection, reduce.serial, key, reduce.to);
       reduces_.erase(reduce.serial);  // Of a connection that is gone.
     });

@@ -66,23 +66,29 @@ class ShardSession final : private AgentOutput {
     Right to = Right::kInvalid;
   };
 
-  // AgentOutput; all with the mutex held.
-  void SendLogin(ConnectionId to, const LoginRequest& request) override;
+  // AgentOutput.
+  void SendLogin(ConnectionId to, const LoginRequest& request) override ZEZE_REQUIRES(mutex_);
   void SendAcquire(ConnectionId to, std::uint64_t request, std::string_view key,
-                   Right wanted) override;
-  void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) override;
-  void SendNormalClose(ConnectionId to) override;
-  void SendKeepAlive(ConnectionId to) override;
-  void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now) override;
-  void Close(ConnectionId connection) override;
-  std::vector<HeldRight> Rights() override;
-  void Granted(std::uint64_t request, std::string_view key, Right right) override;
-  void Failed(std::uint64_t request, std::string_view key, AcquireFailure why) override;
-  void Released(std::uint64_t request, std::string_view key) override;
-  void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) override;
-  void Fenced() override;
+                   Right wanted) override ZEZE_REQUIRES(mutex_);
+  void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) override
+      ZEZE_REQUIRES(mutex_);
+  void SendNormalClose(ConnectionId to) override ZEZE_REQUIRES(mutex_);
+  void SendKeepAlive(ConnectionId to) override ZEZE_REQUIRES(mutex_);
+  void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now) override
+      ZEZE_REQUIRES(mutex_);
+  void Close(ConnectionId connection) override ZEZE_REQUIRES(mutex_);
+  std::vector<HeldRight> Rights() override ZEZE_REQUIRES(mutex_);
+  void Granted(std::uint64_t request, std::string_view key, Right right) override
+      ZEZE_REQUIRES(mutex_);
+  void Failed(std::uint64_t request, std::string_view key, AcquireFailure why) override
+      ZEZE_REQUIRES(mutex_);
+  void Released(std::uint64_t request, std::string_view key) override ZEZE_REQUIRES(mutex_);
+  void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) override
+      ZEZE_REQUIRES(mutex_);
+  void Fenced() override ZEZE_REQUIRES(mutex_);
 
-  void SendState(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted);
+  void SendState(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted)
+      ZEZE_REQUIRES(mutex_);
   void OnReply(ConnectionId from, std::uint64_t request, const std::string& key, Right wanted,
                const RpcReply<wire::Acquire>& reply);
   void OnReduce(::zeze::Request<wire::Reduce> request);
