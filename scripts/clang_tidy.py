@@ -42,7 +42,7 @@ def check(entry, build, config, cache):
     if mark.exists():
         return None
     arguments = ["clang-tidy-19", "-p", str(build), "--quiet"]
-    if "_test.cc" in entry["file"] or "/tests/" in entry["file"]:
+    if any(part in entry["file"] for part in ("_test.cc", "/tests/", "/testing/")):
         arguments.append("--checks=" + ",".join("-" + name for name in OFF_IN_TESTS))
     result = subprocess.run([*arguments, entry["file"]], capture_output=True, text=True, check=False)
     if result.returncode == 0:

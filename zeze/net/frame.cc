@@ -24,9 +24,9 @@ bool IsRpc(FrameFamily family) {
 }
 
 // Little-endian, whatever the machine.
-std::int32_t LoadInt4(const char* bytes) {
+std::int32_t LoadInt4(std::string_view stream, std::size_t at) {
   std::uint32_t value = 0;
-  std::memcpy(&value, bytes, sizeof value);
+  std::memcpy(&value, stream.data() + at, sizeof value);
   if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
   return static_cast<std::int32_t>(value);
 }
@@ -74,9 +74,9 @@ void EncodeFrame(const Frame& frame, ByteWriter& out) {
 Result<std::optional<RawFrame>> TakeFrame(std::string_view& stream, std::size_t body_bytes_max) {
   if (stream.size() < kFrameHeaderBytes) return std::optional<RawFrame>();
   RawFrame frame;
-  frame.module_id = LoadInt4(stream.data());
-  frame.protocol_id = LoadInt4(stream.data() + 4);
-  const auto body_bytes = static_cast<std::uint32_t>(LoadInt4(stream.data() + 8));
+  frame.module_id = LoadInt4(stream, 0);
+  frame.protocol_id = LoadInt4(stream, 4);
+  const auto body_bytes = static_cast<std::uint32_t>(LoadInt4(stream, 8));
   if (body_bytes > body_bytes_max) [[unlikely]] {
     return Error(
         ErrorCode::kCorrupt,
@@ -115,7 +115,7 @@ Result<Frame> ParseFrame(const RawFrame& raw) {
 
 bool TakeUsualFrame(std::string_view& stream, std::size_t body_bytes_max, Frame& frame) {
   if (stream.size() < kFrameHeaderBytes) return false;
-  const std::size_t body_bytes = static_cast<std::uint32_t>(LoadInt4(stream.data() + 8));
+  const std::size_t body_bytes = static_cast<std::uint32_t>(LoadInt4(stream, 8));
   if (body_bytes > body_bytes_max || stream.size() - kFrameHeaderBytes < body_bytes) return false;
   ByteReader in(stream.substr(kFrameHeaderBytes, body_bytes));
   const std::uint32_t header = in.ReadUint();
@@ -126,8 +126,8 @@ bool TakeUsualFrame(std::string_view& stream, std::size_t body_bytes_max, Frame&
   if (!in.ok()) [[unlikely]] {
     return false;
   }
-  frame.module_id = LoadInt4(stream.data());
-  frame.protocol_id = LoadInt4(stream.data() + 4);
+  frame.module_id = LoadInt4(stream, 0);
+  frame.protocol_id = LoadInt4(stream, 4);
   frame.family = static_cast<FrameFamily>(family);
   frame.payload = in.ReadRaw(in.remaining());
   stream.remove_prefix(kFrameHeaderBytes + body_bytes);

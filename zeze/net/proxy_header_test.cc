@@ -14,7 +14,7 @@ namespace {
 
 using std::string_literals::operator""s;
 
-const std::string kSignature = "\r\n\r\n\0\r\nQUIT\n"s;
+const std::string signature = "\r\n\r\n\0\r\nQUIT\n"s;
 
 // The source as text, "none" while incomplete, or "error"; and what is left of the stream.
 std::string Parse(std::string_view stream, std::string* rest = nullptr) {
@@ -38,29 +38,29 @@ TEST(ProxyHeader, ReadsLinesAndLeavesWhatFollows) {
 TEST(ProxyHeader, ReadsBinaryHeaders) {
   std::string rest;
   // Ports above 32767 are where signed readers fail.
-  EXPECT_EQ(Parse(kSignature + "\x21\x11\x00\x0c"s +
+  EXPECT_EQ(Parse(signature + "\x21\x11\x00\x0c"s +
                       "\xc0\x00\x02\x01\xc6\x33\x64\x02\xdc\x04\x01\xbb"s + "rest",
                   &rest),
             "192.0.2.1:56324 198.51.100.2:443");
   EXPECT_EQ(rest, "rest");
   // Extensions behind the addresses are passed over.
-  EXPECT_EQ(Parse(kSignature + "\x21\x11\x00\x10"s +
+  EXPECT_EQ(Parse(signature + "\x21\x11\x00\x10"s +
                       "\xc0\x00\x02\x01\xc6\x33\x64\x02\x00\x01\x00\x02\x03\x00\x01x"s,
                   &rest),
             "192.0.2.1:1 198.51.100.2:2");
   EXPECT_EQ(rest, "");
   // The proxy itself, and families that are not ours.
-  EXPECT_EQ(Parse(kSignature + "\x20\x00\x00\x00"s), "unknown unknown");
-  EXPECT_EQ(Parse(kSignature + "\x21\x31\x00\x01z"s), "unknown unknown");
+  EXPECT_EQ(Parse(signature + "\x20\x00\x00\x00"s), "unknown unknown");
+  EXPECT_EQ(Parse(signature + "\x21\x31\x00\x01z"s), "unknown unknown");
   const std::string v6 = std::string(15, '\0') + "\x01" + std::string(15, '\0') + "\x02";
-  EXPECT_EQ(Parse(kSignature + "\x21\x21\x00\x24"s + v6 + "\x80\x00\xff\xff"s),
+  EXPECT_EQ(Parse(signature + "\x21\x21\x00\x24"s + v6 + "\x80\x00\xff\xff"s),
             "[::1]:32768 [::2]:65535");
 }
 
 TEST(ProxyHeader, WaitsForTheRest) {
   for (const std::string& whole :
        {"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n"s,
-        kSignature + "\x21\x11\x00\x0c"s + "\xc0\x00\x02\x01\xc6\x33\x64\x02\xdc\x04\x01\xbb"s}) {
+        signature + "\x21\x11\x00\x0c"s + "\xc0\x00\x02\x01\xc6\x33\x64\x02\xdc\x04\x01\xbb"s}) {
     for (std::size_t length = 0; length < whole.size(); ++length) {
       std::string rest;
       EXPECT_EQ(Parse(std::string_view(whole).substr(0, length), &rest), "none");
@@ -76,9 +76,8 @@ TEST(ProxyHeader, RefusesEverythingElseAsSoonAsItShows) {
         "PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n"s, "PROXY TCP4 1.2.3 1.2.3.4 1 2\r\n"s,
         "PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n"s, "PROXY SCTP 1.2.3.4 1.2.3.4 1 2\r\n"s,
         "PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n"s, "PROXY " + std::string(101, 'x'),
-        kSignature + "\x11\x11\x00\x0c"s, kSignature + "\x22\x11\x00\x0c"s,
-        kSignature + "\x21\x11\xff\xff"s,
-        kSignature + "\x21\x11\x00\x0b"s + std::string(11, 'x')}) {
+        signature + "\x11\x11\x00\x0c"s, signature + "\x22\x11\x00\x0c"s,
+        signature + "\x21\x11\xff\xff"s, signature + "\x21\x11\x00\x0b"s + std::string(11, 'x')}) {
     EXPECT_EQ(Parse(bytes), "error") << bytes;
   }
 }

@@ -37,7 +37,6 @@ using testing::ManualClock;
 using testing::MustConnect;
 using testing::MustEcho;
 using testing::MustListen;
-using testing::Note;
 using testing::RawClient;
 using testing::TryConnect;
 

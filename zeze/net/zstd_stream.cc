@@ -1,6 +1,5 @@
 #include "zeze/net/zstd_stream.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -30,7 +29,7 @@ struct ZstdEncoder::Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  void Run(std::string_view input, ZSTD_EndDirective directive, std::string& output) {
+  void Run(std::string_view input, ZSTD_EndDirective directive, std::string& output) const {
     ZSTD_inBuffer in{input.data(), input.size(), 0};
     char piece[kPieceBytes];
     std::size_t left = 0;

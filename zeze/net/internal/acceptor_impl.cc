@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -29,6 +30,7 @@
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
+#include "zeze/net/service.h"
 
 namespace zeze::internal {
 
@@ -85,6 +87,7 @@ BindResult BindAndListen(const TcpEndpoint& endpoint, int backlog) {
   }
   const int on = 1;
   const int off = 0;
+  // NOLINTNEXTLINE(misc-include-cleaner): of <sys/socket.h>.
   ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (endpoint.protocol() == boost::asio::ip::tcp::v6()) {
     ::setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
@@ -177,8 +180,9 @@ void AcceptorImpl::Start() {
     const bool is_v6 = self->address_.bytes().size() == 16 || self->options_.ip.empty();
     self->acceptor_ = std::make_unique<TcpAcceptor>(self->loop_.context());
     boost::system::error_code error;
-    self->acceptor_->assign(is_v6 ? boost::asio::ip::tcp::v6() : boost::asio::ip::tcp::v4(),
-                            std::exchange(self->descriptor_, -1), error);
+    std::ignore =
+        self->acceptor_->assign(is_v6 ? boost::asio::ip::tcp::v6() : boost::asio::ip::tcp::v4(),
+                                std::exchange(self->descriptor_, -1), error);
     if (error) {
       ZEZE_LOG_ERROR("{}: accepting on {} failed: {}", self->service_->options.name,
                      self->address_.ToString(), error.message());
@@ -251,7 +255,7 @@ void AcceptorImpl::Admit(int descriptor) {
   const auto start = [self = shared_from_this(), &loop, descriptor] {
     TcpSocket socket(loop.context());
     boost::system::error_code error;
-    socket.assign(boost::asio::ip::tcp::v6(), descriptor, error);
+    std::ignore = socket.assign(boost::asio::ip::tcp::v6(), descriptor, error);
     if (error) {
       ::close(descriptor);
       return self->service_->GiveUp();

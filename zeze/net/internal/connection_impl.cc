@@ -6,14 +6,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/socket_base.hpp>
 #include <boost/system/error_code.hpp>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
@@ -22,6 +22,7 @@
 #include "zeze/net/connection.h"
 #include "zeze/net/handshake.h"
 #include "zeze/net/internal/arrival_queue.h"
+// NOLINTNEXTLINE(misc-include-cleaner): the class behind connector_impl_.
 #include "zeze/net/internal/connector_impl.h"
 #include "zeze/net/internal/io_loop.h"
 #include "zeze/net/internal/keep_alive.h"
@@ -43,10 +44,12 @@ std::int64_t NextConnectionId() {
   return next.fetch_add(1);
 }
 
-void SetOption(int descriptor, int level, int name, int value) {
+template <typename Option>
+void SetOption(TcpSocket& socket, const Option& option) {
   // What the system does not grant is not worth a connection.
-  if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0) {
-    ZEZE_LOG_DEBUG("socket option {} of level {} was not set", name, level);
+  boost::system::error_code error;
+  if (socket.set_option(option, error)) {
+    ZEZE_LOG_DEBUG("a socket option was not set: {}", error.message());
   }
 }
 
@@ -89,20 +92,20 @@ void ConnectionImpl::SetSocketOptions() {
   // Processes that this one starts have no business with the peer.
   static_cast<void>(::fcntl(descriptor_, F_SETFD, FD_CLOEXEC));
   const SocketOptions& socket = options().socket;
-  SetOption(descriptor_, IPPROTO_TCP, TCP_NODELAY, socket.no_delay ? 1 : 0);
-  SetOption(descriptor_, SOL_SOCKET, SO_KEEPALIVE, socket.tcp_keep_alive ? 1 : 0);
+  SetOption(*socket_, boost::asio::ip::tcp::no_delay(socket.no_delay));
+  SetOption(*socket_, boost::asio::socket_base::keep_alive(socket.tcp_keep_alive));
   if (socket.send_buffer_bytes > 0) {
-    SetOption(descriptor_, SOL_SOCKET, SO_SNDBUF, socket.send_buffer_bytes);
+    SetOption(*socket_, boost::asio::socket_base::send_buffer_size(socket.send_buffer_bytes));
   }
   if (socket.receive_buffer_bytes > 0) {
-    SetOption(descriptor_, SOL_SOCKET, SO_RCVBUF, socket.receive_buffer_bytes);
+    SetOption(*socket_, boost::asio::socket_base::receive_buffer_size(socket.receive_buffer_bytes));
   }
 }
 
 void ConnectionImpl::Start() {
   SetSocketOptions();
   boost::system::error_code ignored;
-  socket_->native_non_blocking(true, ignored);
+  std::ignore = socket_->native_non_blocking(true, ignored);
   last_received_ = loop_.Now();
   last_sent_.store(last_received_.count());
   handshake_deadline_ = last_received_ + options().handshake_timeout;
@@ -237,6 +240,7 @@ void ConnectionImpl::FinishClose() {
           Arrival{.task = Task("forget connection",
                                [self = Self()] { self->service_->Remove(*self); })},
           nullptr);
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): a task frees what it holds.
 }
 
 // Everything was sent: says so to the peer and waits for its own end, passing over what it still

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <boost/system/error_code.hpp>
@@ -23,6 +24,7 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/rpc.h"
+#include "zeze/net/service.h"
 
 namespace zeze::internal {
 
@@ -176,7 +178,7 @@ void ConnectorImpl::OnDeadline(std::chrono::nanoseconds /*now*/) {
   if (!socket_.has_value()) return Attempt();
   // Connecting takes too long: the operation ends with an error.
   boost::system::error_code ignored;
-  socket_->close(ignored);
+  std::ignore = socket_->close(ignored);
 }
 
 }  // namespace zeze::internal

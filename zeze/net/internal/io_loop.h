@@ -27,14 +27,12 @@ namespace zeze::internal {
 class DeadlineOwner {
  public:
   DeadlineOwner() = default;
+  virtual ~DeadlineOwner() = default;
   DeadlineOwner(const DeadlineOwner&) = delete;
   DeadlineOwner& operator=(const DeadlineOwner&) = delete;
 
   // On the loop's thread, at or after the deadline, which is forgotten before.
   virtual void OnDeadline(std::chrono::nanoseconds now) = 0;
-
- protected:
-  virtual ~DeadlineOwner() = default;
 
  private:
   friend class IoLoop;
@@ -51,7 +49,7 @@ class FlushTarget {
   virtual void OnFlush() = 0;
 
  protected:
-  virtual ~FlushTarget() = default;
+  ~FlushTarget() = default;
 };
 
 // Everything but Post, RequestFlush and IsCurrent is for the loop's own thread.

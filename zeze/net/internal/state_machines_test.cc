@@ -86,7 +86,8 @@ TEST(RpcTable, RefusesMoreThanItsLimit) {
   const std::int64_t second = *table.Add(CallOfType(2), seconds(0), seconds(5));
   RpcTable::Call third = CallOfType(3);
   EXPECT_FALSE(table.Add(std::move(third), seconds(0), seconds(5)).has_value());
-  EXPECT_TRUE(third.completion);  // Still the caller's.
+  // NOLINTNEXTLINE(bugprone-use-after-move): it is still the caller's.
+  EXPECT_TRUE(third.completion);
   table.Take(second);
   EXPECT_TRUE(table.Add(std::move(third), seconds(0), seconds(5)).has_value());
 }

@@ -70,7 +70,7 @@ class RawClient {
   }
 
   // False if the peer has closed.
-  bool Send(std::string_view bytes) {
+  bool Send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count <= 0) return false;

@@ -10,14 +10,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <errmsg.h>
 #include <fmt/core.h>
+#include <mariadb_com.h>
 #include <mysql.h>
 #include <mysqld_error.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // NOLINT(misc-include-cleaner): IPPROTO_TCP.
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -96,6 +98,7 @@ void SetKeepAlive(MYSQL* connection, std::chrono::milliseconds network_timeout) 
   const int on = 1;
   const int seconds = static_cast<int>(WholeSeconds(network_timeout / 2));
   const int timeout = static_cast<int>(network_timeout.count());
+  // NOLINTNEXTLINE(misc-include-cleaner): of <sys/socket.h>.
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof on);
@@ -191,7 +194,7 @@ MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
   }
   answer = Query(settings);
   if (!answer.ok()) return answer;
-  const MariaDbAnswer cluster = Query("SHOW VARIABLES LIKE 'wsrep_on'");
+  MariaDbAnswer cluster = Query("SHOW VARIABLES LIKE 'wsrep_on'");
   if (!cluster.ok()) return cluster;
   is_galera_ = !cluster.rows.empty() && cluster.text(0, 1) == "ON";
   // What any node acknowledged must be seen by a read on any other: wait until this one has it.
@@ -334,7 +337,7 @@ MariaDbAnswer MariaDbConnection::ExecuteForEach(
       lengths[column].push_back(value.size());
     }
     binds[column].buffer_type = MYSQL_TYPE_BLOB;
-    binds[column].buffer = bytes[column].data();
+    binds[column].buffer = static_cast<void*>(bytes[column].data());
     binds[column].length = lengths[column].data();
   }
   if (mysql_stmt_attr_set(statement, STMT_ATTR_ARRAY_SIZE, &count) != 0 ||

@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -192,20 +191,21 @@ Result<void> MariaDbFence::Renew() {
 
 Result<void> MariaDbFence::Finish() {
   MutexLock lock(mutex_);
-  ZEZE_CHECK(owner_.epoch != 0);
+  const FenceOwner owner = owner_;
+  ZEZE_CHECK(owner.epoch != 0);
   std::uint64_t met = 0;
-  const Result<void> done = InTransaction("end the server", [&](MariaDbConnection& connection) {
+  Result<void> done = InTransaction("end the server", [&](MariaDbConnection& connection) {
     MariaDbAnswer answer = connection.Query(
         fmt::format("UPDATE zeze_fence SET live = 0 WHERE server_id = {} AND epoch = {}",
-                    owner_.server_id, owner_.epoch));
+                    owner.server_id, owner.epoch));
     met = answer.affected_rows;
     return answer;
   });
   if (!done.ok()) return done;
   if (met > 0) return {};
-  const Result<ServerRow> row = Read(owner_.server_id);
+  const Result<ServerRow> row = Read(owner.server_id);
   if (!row.ok()) return row.error();
-  return FencedError(owner_.server_id, owner_.epoch,
+  return FencedError(owner.server_id, owner.epoch,
                      {.epoch = row.value().epoch, .flush_seq = 0, .live = row.value().live});
 }
 
@@ -240,6 +240,7 @@ Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
       " ORDER BY 1, 2");
   if (!answer.ok()) return answer.error();
   std::vector<LiveServer> live;
+  live.reserve(answer.value().rows.size());
   for (std::size_t row = 0; row < answer.value().rows.size(); ++row) {
     live.push_back({.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
                     .epoch = answer.value().number(row, 1),

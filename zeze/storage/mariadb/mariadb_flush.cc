@@ -1,6 +1,5 @@
 #include "zeze/storage/mariadb/mariadb_flush.h"
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
+#include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/mariadb/mariadb_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/storage.h"

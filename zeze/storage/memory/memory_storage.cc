@@ -190,8 +190,9 @@ class MemoryFence final : public Fence {
   // The rows are never older than they were.
   Result<std::string> History() override { return std::string("memory"); }
 
-  // The fence statement of a flush; nothing to check before Start.
-  Result<void> PassFlush() ZEZE_REQUIRES(database_.mutex) {
+  // The fence statement of a flush, under the lock of the database; nothing to check before Start.
+  Result<void> PassFlush() {
+    database_.mutex.AssertHeld();
     if (epoch_ == 0) return {};
     return Pass(FenceLane::kFlush);
   }
@@ -320,7 +321,7 @@ class MemoryStorage final : public Storage {
   }
 
  private:
-  void CheckOpen() ZEZE_REQUIRES(database_->mutex) { ZEZE_CHECK(!closed_); }
+  void CheckOpen() const ZEZE_REQUIRES(database_->mutex) { ZEZE_CHECK(!closed_); }
 
   void Forget(std::string_view name) ZEZE_REQUIRES(database_->mutex) {
     auto it = opened_.find(name);

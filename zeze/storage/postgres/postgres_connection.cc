@@ -6,17 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 #include <libpq-fe.h>
 #include <poll.h>
+#include <postgres_ext.h>
 
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -172,13 +172,14 @@ Result<void> PostgresFence::Renew() {
 
 Result<void> PostgresFence::Finish() {
   MutexLock lock(mutex_);
-  ZEZE_CHECK(owner_.epoch != 0);
+  const FenceOwner owner = owner_;
+  ZEZE_CHECK(owner.epoch != 0);
   std::int64_t changed = 0;
-  const Result<void> done = InTransaction("end the server", [&](PostgresConnection& connection) {
-    PostgresAnswer answer = LockLanes(connection, owner_.server_id);
+  Result<void> done = InTransaction("end the server", [&](PostgresConnection& connection) {
+    PostgresAnswer answer = LockLanes(connection, owner.server_id);
     if (!answer.ok()) return answer;
-    const std::array<Parameter, 2> parameters = {Parameter::Number(owner_.server_id),
-                                                 Parameter::Number(owner_.epoch)};
+    const std::array<Parameter, 2> parameters = {Parameter::Number(owner.server_id),
+                                                 Parameter::Number(owner.epoch)};
     answer = connection.Execute(
         "UPDATE zeze_fence SET live = false, changed = now()"
         " WHERE server_id = $1::int AND epoch = $2::bigint",
@@ -188,9 +189,9 @@ Result<void> PostgresFence::Finish() {
   });
   if (!done.ok()) return done;
   if (changed > 0) return {};
-  const Result<ServerRow> row = Read(owner_.server_id);
+  const Result<ServerRow> row = Read(owner.server_id);
   if (!row.ok()) return row.error();
-  return FencedError(owner_.server_id, owner_.epoch,
+  return FencedError(owner.server_id, owner.epoch,
                      {.epoch = row.value().epoch, .flush_seq = 0, .live = row.value().live});
 }
 
@@ -223,6 +224,7 @@ Result<std::vector<LiveServer>> PostgresFence::ListLive() {
       {});
   if (!answer.ok()) return answer.error();
   std::vector<LiveServer> live;
+  live.reserve(static_cast<std::size_t>(answer.value().row_count()));
   for (int row = 0; row < answer.value().row_count(); ++row) {
     live.push_back({.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
                     .epoch = answer.value().number(row, 1),

@@ -1,6 +1,5 @@
 #include "zeze/storage/postgres/postgres_flush.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -20,6 +19,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/postgres/postgres_connection.h"
+#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/postgres/postgres_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/storage.h"
@@ -33,7 +33,7 @@ constexpr std::size_t kChunkBytesMax = std::size_t{32} << 20;
 
 constexpr std::size_t kFenceStatement = 1;  // Its place behind BEGIN.
 
-const std::string kFenceSql =
+constexpr std::string_view kFenceSql =
     "WITH passed AS (UPDATE zeze_fence SET flush_seq = $4::bigint, changed = now()"
     " WHERE server_id = $1::int AND lane = $2::smallint AND epoch = $3::bigint"
     " AND flush_seq = $4::bigint - 1 AND live RETURNING 1)"
@@ -41,7 +41,7 @@ const std::string kFenceSql =
 constexpr std::string_view kDivisionByZero = "22012";
 
 // FOR UPDATE waits for a flush that still runs, and then shows what it has done.
-const std::string kReadLaneSql =
+constexpr std::string_view kReadLaneSql =
     "SELECT epoch, flush_seq, live::int FROM zeze_fence WHERE server_id = $1::int"
     " AND lane = $2::smallint FOR UPDATE";
 
@@ -142,7 +142,7 @@ void PostgresFlushConnection::AddFence(const FlushNumber& number) {
       PostgresParameter::Number(number.owner.server_id),
       PostgresParameter::Number(static_cast<std::int64_t>(number.lane)),
       PostgresParameter::Number(number.owner.epoch), PostgresParameter::Number(number.seq)};
-  connection_->AddToPipeline(kFenceSql, parameters);
+  connection_->AddToPipeline(std::string(kFenceSql), parameters);
 }
 
 void PostgresFlushConnection::AddWrites(std::span<const StorageWrite> writes) {
@@ -202,7 +202,7 @@ Result<FenceLaneRow> PostgresFlushConnection::ReadLane(std::int32_t server_id, F
   const std::array<PostgresParameter, 2> parameters = {
       PostgresParameter::Number(server_id),
       PostgresParameter::Number(static_cast<std::int64_t>(lane))};
-  const PostgresAnswer answer = connection_->Execute(kReadLaneSql, parameters);
+  const PostgresAnswer answer = connection_->Execute(std::string(kReadLaneSql), parameters);
   if (!answer.ok()) return Error(ErrorCode::kUnavailable, answer.message());
   if (answer.row_count() == 0) return FenceLaneRow{};
   return FenceLaneRow{.epoch = answer.number(0, 0),

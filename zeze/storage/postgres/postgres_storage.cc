@@ -250,6 +250,7 @@ Result<std::vector<std::string>> PostgresStorage::ListTables() {
       {});
   if (!answer.ok()) return answer.error();
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(answer.value().row_count()));
   for (int row = 0; row < answer.value().row_count(); ++row) {
     names.push_back(
         SqlTableName(answer.value().bytes(row, 0), answer.value().bytes(row, 1), kPostgresNames));

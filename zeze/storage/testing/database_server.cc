@@ -148,20 +148,20 @@ class PostgresServer final : public DatabaseServer {
 
 // ---- MariaDB, and clusters of it
 
-const std::vector<std::string> kMariaDbServers = {"mariadbd", "/usr/sbin/mariadbd", "mysqld",
+const std::vector<std::string> mariadb_servers = {"mariadbd", "/usr/sbin/mariadbd", "mysqld",
                                                   "/usr/sbin/mysqld"};
-const std::vector<std::string> kMariaDbClients = {"mariadb", "mysql"};
-const std::vector<std::string> kMariaDbInstallers = {"mariadb-install-db", "mysql_install_db"};
-const std::vector<std::string> kGaleraLibraries = {"/usr/lib/galera/libgalera_smm.so",
+const std::vector<std::string> mariadb_clients = {"mariadb", "mysql"};
+const std::vector<std::string> mariadb_installers = {"mariadb-install-db", "mysql_install_db"};
+const std::vector<std::string> galera_libraries = {"/usr/lib/galera/libgalera_smm.so",
                                                    "/usr/lib64/galera-4/libgalera_smm.so"};
 
 class MariaDbServer final : public DatabaseServer {
  public:
   // One node: a server of its own. More: a Galera cluster.
   Result<void> Start(std::size_t nodes, bool sync) {
-    if (FindProgram(kMariaDbServers).empty()) return MissingProgram("mariadbd", "mariadb-server");
-    if (FindProgram(kMariaDbClients).empty()) return MissingProgram("mariadb", "mariadb-client");
-    if (FindProgram(kMariaDbInstallers).empty()) {
+    if (FindProgram(mariadb_servers).empty()) return MissingProgram("mariadbd", "mariadb-server");
+    if (FindProgram(mariadb_clients).empty()) return MissingProgram("mariadb", "mariadb-client");
+    if (FindProgram(mariadb_installers).empty()) {
       return MissingProgram("mariadb-install-db", "mariadb-server");
     }
     if (nodes > 1 && Galera().empty()) return MissingProgram("libgalera_smm.so", "galera-4");
@@ -209,7 +209,7 @@ class MariaDbServer final : public DatabaseServer {
   };
 
   static std::string Galera() {
-    for (const std::string& library : kGaleraLibraries) {
+    for (const std::string& library : galera_libraries) {
       if (fs::exists(library)) return library;
     }
     return "";
@@ -219,7 +219,7 @@ class MariaDbServer final : public DatabaseServer {
     Node& node = nodes_[index];
     node.directory = directory_.File(fmt::format("data{}", index));
     const ProgramResult made =
-        RunProgram({.command = {FindProgram(kMariaDbInstallers), "--no-defaults",
+        RunProgram({.command = {FindProgram(mariadb_installers), "--no-defaults",
                                 "--datadir=" + node.directory, "--tmpdir=" + directory_.path(),
                                 "--auth-root-authentication-method=normal", "--skip-test-db",
                                 "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0",
@@ -239,7 +239,7 @@ class MariaDbServer final : public DatabaseServer {
   bool Run(std::size_t index) {
     Node& node = nodes_[index];
     std::vector<std::string> command = {
-        FindProgram(kMariaDbServers), "--no-defaults", "--datadir=" + node.directory,
+        FindProgram(mariadb_servers), "--no-defaults", "--datadir=" + node.directory,
         // Not a shared one: a server that starts removes the
         // temporary tables that it finds there.
         "--tmpdir=" + node.directory, "--port=" + std::to_string(node.port),
@@ -286,7 +286,7 @@ class MariaDbServer final : public DatabaseServer {
   }
 
   static std::string Client(const std::string& database, const std::string& sql, const Node& node) {
-    std::vector<std::string> command = {FindProgram(kMariaDbClients),
+    std::vector<std::string> command = {FindProgram(mariadb_clients),
                                         "--no-defaults",
                                         "--host=127.0.0.1",
                                         "--port=" + std::to_string(node.port),

@@ -68,6 +68,7 @@ ServerProcess::ServerProcess(const ServerProcessOptions& options)
   const Identity identity = IdentityOf(options.user);
   std::vector<std::string> command = options.command;
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& argument : command) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
   process_ = ::fork();
@@ -115,7 +116,7 @@ std::string ServerProcess::said() const {
   return said_;
 }
 
-void ServerProcess::Signal(int signal) {
+void ServerProcess::Signal(int signal) const {
   if (!reaped_) ::kill(process_, signal);
 }
 

@@ -43,7 +43,7 @@ class ServerProcess {
   // Waits for its end. The exit code, or 128 and the signal.
   int AwaitEnd();
 
-  void Signal(int signal);
+  void Signal(int signal) const;
   void Stop();  // The end signal, and waits.
   void Kill();  // SIGKILL, and waits.
 
