@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
 
 namespace zeze {
@@ -20,6 +21,16 @@ Error InvalidWrite(const StorageWrite& write, std::string_view what) {
 }
 
 }  // namespace
+
+Result<void> StorageTable::FindMany(std::span<const std::string_view> keys,
+                                    FunctionRef<void(std::size_t, std::string_view)> found) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Result<bool> one =
+        Find(keys[i], [&found, i](std::string_view value) { found(i, value); });
+    if (!one.ok()) return one.error();
+  }
+  return {};
+}
 
 Result<void> CheckStorageTableName(std::string_view name) {
   std::string_view problem;

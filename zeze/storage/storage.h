@@ -106,6 +106,13 @@ class StorageTable {
     return Find(key, [&value](std::string_view bytes) { value.assign(bytes); });
   }
 
+  // Looks up several rows at once, which over a network costs one round trip instead of many. The
+  // keys are all different.
+  // `found` is called for those that exist, in any order, with the position of the key; otherwise
+  // as Find.
+  virtual Result<void> FindMany(std::span<const std::string_view> keys,
+                                FunctionRef<void(std::size_t index, std::string_view value)> found);
+
   // Gives rows in key order to `row` until it returns false, the limit is reached or there are no
   // more, and returns how many it gave. The bytes are gone when the callback returns; the callback
   // may call Find and Flush.

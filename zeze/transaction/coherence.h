@@ -6,7 +6,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,17 @@ class Coherence {
   // them and returns without an installation: the caller looks at the record again.
   virtual Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                                FunctionRef<void(Right granted)> install) = 0;
+
+  struct Wish {
+    std::string key;
+    Right wanted = Right::kInvalid;
+  };
+  // Asks for many at once, so that all of them cost one round trip. Only a hint: what cannot be
+  // had, or is being asked for by somebody else, is left out, and what comes is not kept from
+  // others. `install` is called as that of Acquire, but perhaps on several threads at a time; not
+  // after this has returned.
+  virtual void AcquireAll(std::span<const Wish> /*wishes*/, FreshRights& /*fresh*/,
+                          FunctionRef<void(std::size_t index, Right granted)> /*install*/) {}
 
   // The procedure has ended.
   virtual void Used(FreshRights& fresh) = 0;

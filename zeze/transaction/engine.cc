@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -393,11 +394,18 @@ Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t s
                                table.name(), cause.message()));
     }
   }
+  InstallValue(context, record, stamp, value);
+  return {};
+}
+
+void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
+                          ValueHeader* value) {
+  const TableBase& table = *tables_[record.table_index];
   std::uint64_t expected = stamp;
   if (!record.word.compare_exchange_strong(expected, stamp | Word::kLocked,
                                            std::memory_order_seq_cst)) {
     if (value != nullptr) table.values_.dispose(context.participant, value);
-    return {};
+    return;
   }
   if (value != nullptr) value->birth_era = context.participant.era();
   ValueHeader* old = record.value.exchange(value, std::memory_order_seq_cst);
@@ -405,7 +413,69 @@ Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t s
   record.flushed_version.store(version, std::memory_order_relaxed);
   record.word.store(Word::Make(version, Word::RightOf(stamp), true), std::memory_order_release);
   if (old != nullptr) context.participant.Retire(old, old->birth_era, table.values_.dispose);
-  return {};
+}
+
+void Engine::Fetch(Context& context, TableBase& table, std::span<Record* const> records,
+                   Right wanted) {
+  if (options_.coherence != nullptr) AcquireRights(context, records, wanted);
+  if (table.storage_ != nullptr) LoadValues(context, table, records);
+}
+
+void Engine::AcquireRights(Context& context, std::span<Record* const> records, Right wanted) {
+  std::vector<Coherence::Wish> wishes;
+  std::vector<Record*> asked;
+  for (Record* record : records) {
+    const std::uint64_t word = record->word.load(std::memory_order_acquire);
+    if (Word::Locked(word) || Word::Dead(word) || Word::RightOf(word) >= wanted) continue;
+    if (record->Dirty(word)) continue;  // See Load.
+    Coherence::Wish& wish = wishes.emplace_back();
+    wish.wanted = wanted;
+    GlobalKey(*record, wish.key);
+    asked.push_back(record);
+  }
+  if (wishes.empty()) return;
+  Mutex one_at_a_time;  // Grants come on several threads, and there is one context.
+  options_.coherence->AcquireAll(wishes, context.fresh, [&](std::size_t index, Right granted) {
+    const MutexLock lock(one_at_a_time);
+    InstallRight(context, *asked[index], granted);
+  });
+}
+
+void Engine::LoadValues(Context& context, TableBase& table, std::span<Record* const> records) {
+  struct Row {
+    Record* record = nullptr;
+    std::uint64_t stamp = 0;
+    ValueHeader* value = nullptr;
+    bool decoded = true;
+  };
+  std::vector<Row> rows;
+  std::vector<std::string> keys;
+  for (Record* record : records) {
+    const std::uint64_t word = record->word.load(std::memory_order_acquire);
+    if (Word::Locked(word) || Word::Dead(word) || Word::Loaded(word)) continue;
+    if (Word::RightOf(word) == Right::kInvalid) continue;
+    rows.push_back({.record = record, .stamp = word});
+    ByteWriter key;
+    table.EncodeRecordKey(*record, key);
+    keys.push_back(key.Release());
+  }
+  if (rows.empty()) return;
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  const Result<void> found =
+      table.storage_->FindMany(views, [&](std::size_t index, std::string_view bytes) {
+        Result<ValueHeader*> result = table.DecodeValue(context.participant, bytes);
+        rows[index].decoded = result.ok();
+        if (result.ok()) rows[index].value = result.value();
+      });
+  for (const Row& row : rows) {
+    if (!found.ok() || !row.decoded) {  // Whoever opens it gets the error.
+      if (row.value != nullptr) table.values_.dispose(context.participant, row.value);
+      continue;
+    }
+    ContextStatistics::Count(context.statistics.loads);
+    table.loads_.fetch_add(1, std::memory_order_relaxed);
+    InstallValue(context, *row.record, row.stamp, row.value);
+  }
 }
 
 Result<Record*> Engine::FindGlobal(Context& context, std::string_view global_key) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -133,6 +134,13 @@ class Engine {
   // An error means that the record cannot be had now.
   Result<void> Load(internal::Context& context, internal::Record& record, Right wanted);
 
+  // Whether it pays to ask for several records at once.
+  bool FetchesInBatches() const { return options_.coherence != nullptr; }
+  // Rights and values of records of one table, as many as can be had without trouble, in one round
+  // trip each. Whoever opens them then sees to the rest.
+  void Fetch(internal::Context& context, TableBase& table,
+             std::span<internal::Record* const> records, Right wanted);
+
   // False: nothing that this process knows may be told.
   bool LeaseValid() const {
     return options_.coherence == nullptr || options_.coherence->LeaseValid();
@@ -171,6 +179,12 @@ class Engine {
   void Fenced(const std::string& why);
   Result<void> AcquireRight(internal::Context& context, internal::Record& record, Right wanted);
   Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp);
+  void InstallValue(internal::Context& context, internal::Record& record, std::uint64_t stamp,
+                    internal::ValueHeader* value);
+  void AcquireRights(internal::Context& context, std::span<internal::Record* const> records,
+                     Right wanted);
+  void LoadValues(internal::Context& context, TableBase& table,
+                  std::span<internal::Record* const> records);
   void GlobalKey(const internal::Record& record, std::string& out);
   void AwaitIdle();
 

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -177,12 +178,15 @@ class Table final : public TableBase {
     return true;
   }
 
-  // Announces keys that will be read, so that their cache misses overlap. Only a hint.
-  void Prefetch(Transaction& tx, std::span<const K> keys) {
+  // Announces keys that will be read (Share) or written (Modify): their cache misses overlap, and
+  // what this server does not have of them it asks for at once, rights in one round trip, rows in
+  // another. Only a hint: nothing of it can fail.
+  void Prefetch(Transaction& tx, std::span<const K> keys, Right wanted = Right::kShare) {
     for (const K& key : keys) records_.PrefetchSlot(tx.participant(), HashKey(key));
     for (const K& key : keys) {
       records_.PrefetchRecord(tx.participant(), HashKey(key), sizeof(internal::Value<V>));
     }
+    if (engine_ != nullptr && engine_->FetchesInBatches()) Fetch(tx, keys, wanted);
   }
 
   // --- outside transactions ---
@@ -401,6 +405,24 @@ class Table final : public TableBase {
       }
       backoff.Wait();
     }
+  }
+
+  void Fetch(Transaction& tx, std::span<const K> keys, Right wanted) {
+    std::vector<internal::Record*> missing;
+    for (const K& key : keys) {
+      internal::Record* record = records_.Find(tx.participant(), HashKey(key), Equals(key));
+      if (record == nullptr) {
+        if (!PrepareCreate(key).ok()) return;
+        record = &FindOrCreate(tx.context(), key);
+      }
+      const std::uint64_t word = record->word.load(std::memory_order_acquire);
+      if (internal::Word::RightOf(word) < wanted || !internal::Word::Loaded(word)) {
+        missing.push_back(record);
+      }
+    }
+    std::sort(missing.begin(), missing.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+    if (!missing.empty()) engine_->Fetch(tx.context(), *this, missing, wanted);
   }
 
   Result<void> PrepareCreate(const K& key) {

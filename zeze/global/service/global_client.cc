@@ -1,11 +1,13 @@
 #include "zeze/global/service/global_client.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -83,9 +85,13 @@ class GlobalClient::Impl {
 
   // Null: this process is alone.
   ShardSession* ShardOf(std::string_view key) {
-    if (shards_.empty()) return nullptr;
-    return shards_[RoutingHashOfBytes(key) % shards_.size()].get();
+    return shards_.empty() ? nullptr : shards_[ShardIndexOf(key)].get();
   }
+  std::size_t ShardIndexOf(std::string_view key) const {
+    return RoutingHashOfBytes(key) % shards_.size();
+  }
+  ShardSession& shard(std::size_t index) { return *shards_[index]; }
+  std::size_t shard_count() const { return shards_.size(); }
   bool LeaseValid() const {
     return options_.clock->Now().count() < lease_until_.load(std::memory_order_acquire);
   }
@@ -128,6 +134,8 @@ class GlobalClient::Impl {
         }
         if (stop_lease_) return;
       }
+      // The period counts from here: a database that answers slowly must not cost the lease.
+      const auto sent = options_.clock->Now();
       const Result<void> renewed = Renew();
       if (!renewed.ok() && renewed.error().code() == ErrorCode::kFenced) {
         Fenced(renewed.error().message());
@@ -143,9 +151,8 @@ class GlobalClient::Impl {
           if (index < shards_.size()) shards_[index]->OnTerm(term);
         }
       }
-      const auto now = options_.clock->Now();
-      due =
-          now + (renewed.ok() ? options_.lease.renew_period() : options_.lease.renew_period() / 10);
+      due = renewed.ok() ? sent + options_.lease.renew_period()
+                         : options_.clock->Now() + options_.lease.renew_period() / 10;
     }
   }
 
@@ -209,6 +216,33 @@ Result<void> GlobalClient::Acquire(std::string_view key, Right wanted, FreshRigh
   if (shard != nullptr) return shard->Acquire(key, wanted, fresh, install);
   install(Right::kModify);
   return {};
+}
+
+void GlobalClient::AcquireAll(std::span<const Wish> wishes, FreshRights& fresh,
+                              FunctionRef<void(std::size_t index, Right granted)> install) {
+  const std::size_t shards = impl_->shard_count();
+  if (shards == 0) {
+    for (std::size_t i = 0; i < wishes.size(); ++i) install(i, Right::kModify);
+    return;
+  }
+  const std::string& first =
+      std::min_element(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
+        return a.key < b.key;
+      })->key;
+  for (const std::string& held : fresh.keys) {  // As in Acquire (rule 21).
+    if (held > first) impl_->ShardOf(held)->Used(held);
+  }
+  std::vector<std::vector<std::size_t>> which(shards);
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    which[impl_->ShardIndexOf(wishes[i].key)].push_back(i);
+  }
+  for (std::size_t shard = 0; shard < shards; ++shard) {
+    if (which[shard].empty()) continue;
+    which[shard] = impl_->shard(shard).AskForAll(wishes, which[shard], install);
+  }
+  for (std::size_t shard = 0; shard < shards; ++shard) {
+    if (!which[shard].empty()) impl_->shard(shard).AwaitAll(wishes, which[shard]);
+  }
 }
 
 void GlobalClient::Used(FreshRights& fresh) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "zeze/base/result.h"
 #include "zeze/global/lease.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/tls.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
@@ -37,6 +39,9 @@ struct GlobalClientOptions {
   };
 
   std::int32_t server_id = 0;
+  // Null: not encrypted. The certificate must be for tls_name; empty: for the host.
+  TlsContextPtr tls = nullptr;
+  std::string tls_name = {};
   std::vector<Shard> shards = {};  // None: this process has the database to itself, fenced.
   std::string holder;              // For people who look at the database: host, process.
   LeaseOptions lease;
@@ -74,6 +79,8 @@ class GlobalClient final : public Coherence {
 
   Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                        FunctionRef<void(Right granted)> install) override;
+  void AcquireAll(std::span<const Wish> wishes, FreshRights& fresh,
+                  FunctionRef<void(std::size_t index, Right granted)> install) override;
   void Used(FreshRights& fresh) override;
   void Release(std::string_view key) override;
   bool LeaseValid() override;

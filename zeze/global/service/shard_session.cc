@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,7 +82,9 @@ void ShardSession::Connect() {
   service_.Connect({.host = where.host,
                     .port = where.port,
                     .first_delay = kReconnectDelay,
-                    .delay_max = kReconnectDelayMax});
+                    .delay_max = kReconnectDelayMax,
+                    .tls = options_.tls,
+                    .tls_name = options_.tls_name});
   KeepAlive();
 }
 
@@ -147,7 +150,7 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
       return {};
     }
     asking = &asking_[std::string(key)];
-    asking->install = &install;
+    asking->install = [&install](Right granted) { install(granted); };
   }
   WithAgent([&](GlobalAgent& agent)
                 ZEZE_REQUIRES(mutex_) { agent.Acquire(++last_request_, key, wanted); });
@@ -159,6 +162,36 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
   if (!result.ok()) return result;
   fresh.keys.emplace_back(key);
   return {};
+}
+
+std::vector<std::size_t> ShardSession::AskForAll(std::span<const Coherence::Wish> wishes,
+                                                 std::span<const std::size_t> which,
+                                                 FunctionRef<void(std::size_t, Right)> install) {
+  std::vector<std::size_t> asked;
+  asked.reserve(which.size());
+  WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
+    for (const std::size_t index : which) {
+      const Coherence::Wish& wish = wishes[index];
+      if (asking_.contains(wish.key)) continue;
+      Asking& asking = asking_[wish.key];
+      asking.install = [install, index](Right granted) { install(index, granted); };
+      asking.hold = false;
+      asked.push_back(index);
+      agent.Acquire(++last_request_, wish.key, wish.wanted);
+    }
+  });
+  return asked;
+}
+
+void ShardSession::AwaitAll(std::span<const Coherence::Wish> wishes,
+                            std::span<const std::size_t> asked) {
+  const MutexLock lock(mutex_);
+  for (const std::size_t index : asked) {
+    const auto at = asking_.find(wishes[index].key);
+    while (!at->second.done) changed_.Wait(mutex_);
+    asking_.erase(at);
+  }
+  changed_.NotifyAll();
 }
 
 void ShardSession::Release(std::string_view key) {
@@ -184,12 +217,13 @@ void ShardSession::Finish(const std::string& key, Result<void> result) {
 }
 
 void ShardSession::Granted(std::uint64_t /*request*/, std::string_view key, Right right) {
-  held_[std::string(key)] = options_.clock->Now() + options_.hold;
+  const auto at = asking_.find(key);
+  if (at->second.hold) held_[std::string(key)] = options_.clock->Now() + options_.hold;
   after_.emplace_back([this, key = std::string(key), right] {
-    const FunctionRef<void(Right)>* install = nullptr;
+    const std::function<void(Right)>* install = nullptr;
     {
       const MutexLock lock(mutex_);
-      install = asking_.find(key)->second.install;
+      install = &asking_.find(key)->second.install;
     }
     (*install)(right);  // Whoever asks waits for it.
     const MutexLock lock(mutex_);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,12 @@ class ShardSession final : private AgentOutput {
   void OnTerm(std::int64_t term);
   Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                        FunctionRef<void(Right)> install);
+  // The two halves of Coherence::AcquireAll: asks for those of the wishes, and returns which of
+  // them it has asked for; waits for their answers.
+  std::vector<std::size_t> AskForAll(std::span<const Coherence::Wish> wishes,
+                                     std::span<const std::size_t> which,
+                                     FunctionRef<void(std::size_t index, Right granted)> install);
+  void AwaitAll(std::span<const Coherence::Wish> wishes, std::span<const std::size_t> asked);
   void Used(const std::string& key);
   void Release(std::string_view key);
   // Gives everything back; waits for the answer.
@@ -56,7 +63,8 @@ class ShardSession final : private AgentOutput {
  private:
   // Somebody asks for a key, or gives it back.
   struct Asking {
-    const FunctionRef<void(Right)>* install = nullptr;  // Null: a release.
+    std::function<void(Right)> install = nullptr;  // Null: a release.
+    bool hold = true;                              // Keep the right from others for a moment.
     bool done = false;
     Result<void> result;
   };

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -44,6 +47,30 @@ Result<bool> MariaDbTable::Find(std::string_view key, FunctionRef<void(std::stri
   if (answer.value().rows.empty()) return false;
   found(answer.value().text(0, 0));
   return true;
+}
+
+Result<void> MariaDbTable::FindMany(std::span<const std::string_view> keys,
+                                    FunctionRef<void(std::size_t, std::string_view)> found) {
+  constexpr std::size_t kKeysMax = 128;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kKeysMax) {
+    const auto part = keys.subspan(begin, std::min(kKeysMax, keys.size() - begin));
+    std::unordered_map<std::string_view, std::size_t> positions;
+    for (std::size_t i = 0; i < part.size(); ++i) positions.emplace(part[i], begin + i);
+    // A power of two, the last key again and again: few texts to prepare.
+    std::vector<std::string_view> parameters(part.begin(), part.end());
+    parameters.resize(std::bit_ceil(part.size()), part.back());
+    std::string sql = fmt::format("SELECT id, value FROM {} WHERE id IN (?", relation_);
+    for (std::size_t i = 1; i < parameters.size(); ++i) sql += ",?";
+    sql += ')';
+    const Result<MariaDbAnswer> answer = MariaDbRead(
+        pool_, "read a table",
+        [&](MariaDbConnection& connection) { return connection.Execute(sql, parameters); });
+    if (!answer.ok()) return InTable(answer.error());
+    for (std::size_t i = 0; i < answer.value().rows.size(); ++i) {
+      found(positions.at(answer.value().text(i, 0)), answer.value().text(i, 1));
+    }
+  }
+  return {};
 }
 
 Result<std::size_t> MariaDbTable::Walk(const StorageWalk& walk,

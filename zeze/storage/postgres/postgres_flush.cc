@@ -18,6 +18,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
+#include "zeze/storage/postgres/bytea_array.h"
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/postgres/postgres_storage_impl.h"
@@ -44,35 +45,6 @@ constexpr std::string_view kDivisionByZero = "22012";
 constexpr std::string_view kReadLaneSql =
     "SELECT epoch, flush_seq, live::int FROM zeze_fence WHERE server_id = $1::int"
     " AND lane = $2::smallint FOR UPDATE";
-
-// The wire form of bytea[]: big-endian counts, then length and bytes of each.
-class ByteaArray {
- public:
-  explicit ByteaArray(std::size_t count, std::size_t bytes) {
-    text_.reserve(20 + count * 4 + bytes);
-    AddInteger(1);   // Dimensions.
-    AddInteger(0);   // No nulls.
-    AddInteger(17);  // The type bytea.
-    AddInteger(static_cast<std::uint32_t>(count));
-    AddInteger(1);  // The first index.
-  }
-
-  void Add(std::string_view bytes) {
-    AddInteger(static_cast<std::uint32_t>(bytes.size()));
-    text_.append(bytes);
-  }
-
-  PostgresParameter parameter() const { return PostgresParameter::Bytes(text_); }
-
- private:
-  void AddInteger(std::uint32_t value) {
-    const char bytes[4] = {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
-                           static_cast<char>(value >> 8), static_cast<char>(value)};
-    text_.append(bytes, 4);
-  }
-
-  std::string text_;
-};
 
 std::string_view LaneName(FenceLane lane) {
   return lane == FenceLane::kFlush ? "flush" : "renew";

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,6 +41,8 @@ class PostgresTable final : public StorageTable {
 
   const std::string& name() const override { return name_; }
   Result<bool> Find(std::string_view key, FunctionRef<void(std::string_view)> found) override;
+  Result<void> FindMany(std::span<const std::string_view> keys,
+                        FunctionRef<void(std::size_t, std::string_view)> found) override;
   Result<std::size_t> Walk(const StorageWalk& walk,
                            FunctionRef<bool(std::string_view, std::string_view)> row) override;
   Result<std::uint64_t> SizeApprox() override;

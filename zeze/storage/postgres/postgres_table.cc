@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/postgres/bytea_array.h"
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/postgres/postgres_storage_impl.h"
 #include "zeze/storage/sql/walk_page.h"
@@ -41,6 +44,31 @@ Result<bool> PostgresTable::Find(std::string_view key, FunctionRef<void(std::str
   if (answer.value().row_count() == 0) return false;
   found(answer.value().bytes(0, 0));
   return true;
+}
+
+Result<void> PostgresTable::FindMany(std::span<const std::string_view> keys,
+                                     FunctionRef<void(std::size_t, std::string_view)> found) {
+  std::unordered_map<std::string_view, std::size_t> positions;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    positions.emplace(keys[i], i);
+    bytes += keys[i].size();
+  }
+  ByteaArray array(keys.size(), bytes);
+  for (const std::string_view key : keys) array.Add(key);
+  const std::array<PostgresParameter, 1> parameters = {array.parameter()};
+  const Result<PostgresAnswer> answer =
+      PostgresRead(pool_, "read a table",
+                   fmt::format("SELECT id, value FROM {} WHERE id = ANY($1::bytea[])", relation_),
+                   parameters, PostgresFormat::kBinary);
+  if (!answer.ok()) {
+    return Error(answer.error().code(),
+                 fmt::format("table '{}': {}", name_, answer.error().message()));
+  }
+  for (int i = 0; i < answer.value().row_count(); ++i) {
+    found(positions.at(answer.value().bytes(i, 0)), answer.value().bytes(i, 1));
+  }
+  return {};
 }
 
 Result<std::size_t> PostgresTable::Walk(const StorageWalk& walk,

@@ -140,6 +140,28 @@ TEST_P(StorageConformanceTest, LeavesTheStringAloneIfThereIsNoRow) {
   EXPECT_EQ(value, "before");
 }
 
+TEST_P(StorageConformanceTest, FindsManyAtOnce) {
+  StorageTable* table = Table("t");
+  std::vector<std::string> keys;
+  for (int i = 0; i < 300; ++i) keys.push_back(std::string(1, '\0') + "key" + std::to_string(i));
+  for (std::size_t i = 0; i < keys.size(); i += 2) {
+    const std::string value = "value of " + keys[i];
+    Flush({Put(table, keys[i], value)});
+  }
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, keys.size()}) {
+    const std::vector<std::string_view> asked(keys.begin(),
+                                              keys.begin() + static_cast<std::ptrdiff_t>(count));
+    std::map<std::size_t, std::string> found;
+    const Result<void> result =
+        table->FindMany(asked, [&](std::size_t index, std::string_view value) {
+          EXPECT_TRUE(found.emplace(index, value).second) << "twice: " << index;
+        });
+    ASSERT_TRUE(result.ok()) << result.error().message();
+    EXPECT_EQ(found.size(), (count + 1) / 2);
+    for (const auto& [index, value] : found) EXPECT_EQ(value, "value of " + keys[index]);
+  }
+}
+
 TEST_P(StorageConformanceTest, OverwritesAndRemoves) {
   StorageTable* table = Table("t");
   Flush({Put(table, "a", "1"), Put(table, "b", "2"), Put(table, "c", "3")});
