@@ -27,6 +27,7 @@
 #include "zeze/config/config.h"
 #include "zeze/global/service/global_client.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/tls.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/postgres/postgres_storage.h"
@@ -103,12 +104,18 @@ Result<std::unique_ptr<Application>> Application::Open(std::string name,
                     "or MariaDB, or remove GlobalCacheManagerHostNameOrAddress",
                     opened.value()->Description()));
   }
-  return std::unique_ptr<Application>(
-      new Application(std::move(name), std::move(options), std::move(opened).value()));
+  TlsContextPtr tls;
+  if (options.global_tls) {
+    Result<TlsContextPtr> made = TlsContext::ForClient(*options.global_tls);
+    if (!made.ok()) return made.error();
+    tls = std::move(made).value();
+  }
+  return std::unique_ptr<Application>(new Application(std::move(name), std::move(options),
+                                                      std::move(opened).value(), std::move(tls)));
 }
 
 Application::Application(std::string name, ApplicationOptions options,
-                         std::unique_ptr<Storage> storage)
+                         std::unique_ptr<Storage> storage, TlsContextPtr global_tls)
     : name_(std::move(name)), options_(std::move(options)), storage_(std::move(storage)) {
   // A database that others can reach is fenced, Global or not.
   const bool shared =
@@ -123,6 +130,8 @@ Application::Application(std::string name, ApplicationOptions options,
     for (const ApplicationOptions::Global& one : options_.globals) {
       client.shards.push_back({.host = one.host, .port = one.port});
     }
+    client.tls = std::move(global_tls);
+    client.tls_name = options_.global_tls_name;
     client_ = std::make_unique<global::GlobalClient>(*io_, *storage_->fence(), std::move(client));
   }
   engine_ = std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),

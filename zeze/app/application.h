@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/watchdog.h"
+#include "zeze/net/tls.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
@@ -72,6 +74,10 @@ struct ApplicationOptions {
     std::uint16_t port = 5002;
   };
   std::vector<Global> globals = {};
+  // How to speak with Global encrypted; absent: not encrypted. The certificate must be for
+  // global_tls_name, or if that is empty for the host.
+  std::optional<TlsOptions> global_tls = std::nullopt;
+  std::string global_tls_name = {};
   // The same on all servers and Globals.
   std::chrono::nanoseconds lease = std::chrono::seconds(6);
   // This process has lost its rights for ever and must not save anything. Null: it says so and ends
@@ -159,7 +165,8 @@ class Application {
   Scheduler& scheduler() { return *scheduler_; }
 
  private:
-  Application(std::string name, ApplicationOptions options, std::unique_ptr<Storage> storage);
+  Application(std::string name, ApplicationOptions options, std::unique_ptr<Storage> storage,
+              TlsContextPtr global_tls);
 
   Task MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done);
   TableOptions OptionsOf(const TableBase& table) const;

@@ -8,6 +8,7 @@
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
+#include "zeze/net/tls.h"
 
 namespace zeze {
 
@@ -51,6 +52,14 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
   }
   for (const HostAndPort& one : config.global_cache_managers) {
     options.globals.push_back({.host = one.host, .port = one.port});
+  }
+  if (const std::string& authorities = config.section.Text("GlobalTlsAuthoritiesFile");
+      !authorities.empty()) {
+    options.global_tls =
+        TlsOptions{.certificate_file = config.section.Text("GlobalTlsCertificateFile"),
+                   .private_key_file = config.section.Text("GlobalTlsKeyFile"),
+                   .authorities_file = authorities};
+    options.global_tls_name = config.section.Text("GlobalTlsName");
   }
   if (Result<void> set = SetStorage(config.databases.begin()->second, options); !set.ok()) {
     return set.error();

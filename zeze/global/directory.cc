@@ -80,6 +80,11 @@ std::size_t Directory::Hash::operator()(std::string_view key) const {
   return std::hash<std::string_view>()(key);
 }
 
+Directory::Entries::iterator Directory::FindOrAdd(std::string_view key) {
+  const auto at = entries_.find(key);
+  return at != entries_.end() ? at : entries_.try_emplace(CompactKey(key)).first;
+}
+
 void Directory::EraseIfEmpty(Entries::iterator at) {
   if (at->second.empty()) entries_.erase(at);
 }
@@ -96,7 +101,7 @@ bool Directory::Satisfied(const Entry& entry, const Request& request) {
 void Directory::Acquire(SessionId session, std::uint64_t request, std::string_view key,
                         Right wanted) {
   ZEZE_CHECK(wanted != Right::kInvalid);
-  const auto at = entries_.try_emplace(std::string(key)).first;
+  const auto at = FindOrAdd(key);
   Entry& entry = at->second;
   const Request asked{.session = session, .wanted = wanted, .number = request};
   if (!paused_ && entry.waiting == nullptr && Satisfied(entry, asked)) {  // The usual case.
@@ -110,7 +115,7 @@ void Directory::Acquire(SessionId session, std::uint64_t request, std::string_vi
   if (entry.waiting->requests.size() == 1) Advance(at);
 }
 
-void Directory::Ask(const std::string& key, Entry& entry) {
+void Directory::Ask(std::string_view key, Entry& entry) {
   Waiting& waiting = *entry.waiting;
   const Request& first = waiting.requests.front();
   // A reader leaves the writer a copy to read.
@@ -138,7 +143,7 @@ void Directory::Advance(Entries::iterator at) {
     Waiting& waiting = *entry.waiting;
     const Request first = waiting.requests.front();
     if (first.session != kNoSession && !waiting.failed && !Satisfied(entry, first)) {
-      Ask(at->first, entry);
+      Ask(at->first.view(), entry);
       continue;
     }
     const bool failed = std::exchange(waiting.failed, false);
@@ -148,12 +153,13 @@ void Directory::Advance(Entries::iterator at) {
     if (waiting.requests.empty()) entry.waiting.reset();
     if (first.session == kNoSession) continue;
     if (failed) {
-      output_.Refused(first.session, first.number, at->first, first.wanted, refusal, culprit);
+      output_.Refused(first.session, first.number, at->first.view(), first.wanted, refusal,
+                      culprit);
       continue;
     }
     const Right right = std::max(first.wanted, entry.RightOf(first.session));
     entry.Set(first.session, right);
-    output_.Granted(first.session, first.number, at->first, right);
+    output_.Granted(first.session, first.number, at->first.view(), right);
   }
   EraseIfEmpty(at);
 }
@@ -213,7 +219,7 @@ void Directory::ReduceFailed(SessionId holder, std::uint64_t serial, std::string
 std::vector<std::string> Directory::KeysOf(FunctionRef<bool(const Entry&)> chosen) const {
   std::vector<std::string> keys;
   for (const auto& [key, entry] : entries_) {
-    if (chosen(entry)) keys.push_back(key);
+    if (chosen(entry)) keys.emplace_back(key.view());
   }
   std::sort(keys.begin(), keys.end());  // The same run twice must do the same.
   return keys;
@@ -267,7 +273,7 @@ std::vector<SessionId> Directory::Announce(SessionId session, std::span<const He
       if (Held(session, one.key) < one.right) wrong.push_back(session);
       continue;
     }
-    const auto at = entries_.try_emplace(one.key).first;
+    const auto at = FindOrAdd(one.key);
     bool conflict = false;
     at->second.ForEachHolder([&](SessionId holder, Right right) {
       if (one.right != Right::kModify && right != Right::kModify) return;

@@ -24,6 +24,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "zeze/base/function_ref.h"
+#include "zeze/global/compact_key.h"
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::global {
@@ -135,13 +136,16 @@ class Directory {
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view key) const;
+    std::size_t operator()(const CompactKey& key) const { return (*this)(key.view()); }
   };
-  using Entries = boost::unordered_flat_map<std::string, Entry, Hash, std::equal_to<>>;
+  using Entries = boost::unordered_flat_map<CompactKey, Entry, Hash, std::equal_to<>>;
+
+  Entries::iterator FindOrAdd(std::string_view key);
 
   // Serves requests, in order, for as long as no answer is missing.
   void Advance(Entries::iterator at);
   // Asks whoever is in the way of the first request.
-  void Ask(const std::string& key, Entry& entry);
+  void Ask(std::string_view key, Entry& entry);
   void Answered(Entries::iterator at, std::size_t question, bool failed, Refusal why);
   // The position of the question, or none.
   static std::size_t FindQuestion(const Entry& entry, SessionId holder, std::uint64_t serial);

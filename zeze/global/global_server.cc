@@ -359,19 +359,22 @@ void GlobalServer::EvictTheSilent(Time now) {
 
 // --- rights --------------------------------------------------------------------------------------
 
-void GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
+bool GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key, Right wanted) {
   const SessionId id = Heard(now, from);
-  if (id != kNoSession) directory_.Acquire(id, request, key, wanted);
+  if (id == kNoSession) return false;
+  directory_.Acquire(id, request, key, wanted);
+  return true;
 }
 
-void GlobalServer::OnRelease(Time now, ConnectionId from, std::uint64_t request,
+bool GlobalServer::OnRelease(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key) {
   const SessionId id = Heard(now, from);
-  if (id == kNoSession) return;
+  if (id == kNoSession) return false;
   // Answered first: grants that this makes possible go to others, the order does not matter.
   output_.SendReleased(from, request, key);
   directory_.Release(id, key);
+  return true;
 }
 
 void GlobalServer::OnReduced(Time now, ConnectionId from, std::uint64_t serial,

@@ -102,9 +102,10 @@ class GlobalServer final : private DirectoryOutput {
 
   // --- messages ---
   void OnLogin(Time now, ConnectionId from, const LoginRequest& request);
-  void OnAcquire(Time now, ConnectionId from, std::uint64_t request, std::string_view key,
+  // False: not logged in.
+  bool OnAcquire(Time now, ConnectionId from, std::uint64_t request, std::string_view key,
                  Right wanted);
-  void OnRelease(Time now, ConnectionId from, std::uint64_t request, std::string_view key);
+  bool OnRelease(Time now, ConnectionId from, std::uint64_t request, std::string_view key);
   void OnReduced(Time now, ConnectionId from, std::uint64_t serial, std::string_view key,
                  Right right);
   void OnReduceFailed(Time now, ConnectionId from, std::uint64_t serial, std::string_view key,

@@ -38,8 +38,15 @@ namespace zeze::global {
 
 namespace {
 
-// What a login may name, so that a broken peer cannot fill the memory.
-constexpr std::size_t kRightsMax = 100'000'000;
+// A frame: a part of a login is the largest.
+constexpr std::size_t kFrameBytesMax = std::size_t{2} << 20;
+
+// Connections that have not logged in. Of more the oldest is closed: a login takes milliseconds.
+constexpr std::size_t kStrangersMax = 256;
+
+// What all logins under way may name together, so that nobody can fill the memory before it is
+// known who it is.
+constexpr std::size_t kAnnouncedMax = 20'000'000;
 
 // What the machine does by itself is a matter of seconds.
 constexpr std::chrono::nanoseconds kTickPeriod = std::chrono::milliseconds(50);
@@ -63,13 +70,19 @@ class GlobalService::Impl final : public GlobalOutput {
         options_(std::move(options)),
         machine_(options_.machine, *this),
         service_(io, {.name = "Global",
-                      .frame_bytes_max = std::size_t{8} << 20,
+                      .frame_bytes_max = kFrameBytesMax,
                       .output_bytes_max = std::size_t{64} << 20,
                       .connections_max = kSessionsMax}) {
-    service_.OnOpen([](const ConnectionPtr& connection) {
+    service_.OnOpen([this](const ConnectionPtr& connection) {
       connection->set_state(std::make_shared<Session>());
+      strangers_[IdOf(*connection)] = {.connection = connection, .since = Now()};
+      if (strangers_.size() <= kStrangersMax) return;
+      const ConnectionPtr oldest = strangers_.begin()->second.connection;
+      oldest->Close("too many connections have not logged in");
     });
     service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
+      announced_ -= connection->state<Session>()->rights.size();
+      strangers_.erase(IdOf(*connection));
       connections_.erase(IdOf(*connection));
       machine_.OnClosed(Now(), IdOf(*connection));
     });
@@ -108,7 +121,7 @@ class GlobalService::Impl final : public GlobalOutput {
   }
 
   GlobalServer& machine() { return machine_; }
-  GlobalServer::Time Now() const { return io_.clock().Now(); }
+  GlobalServer::Time Now() { return recent_now_ = io_.clock().Now(); }
 
   // --- GlobalOutput: messages ---
 
@@ -195,6 +208,7 @@ class GlobalService::Impl final : public GlobalOutput {
     return static_cast<ConnectionId>(connection.id());
   }
   Connection* Find(ConnectionId id) {
+    if (asking_ != nullptr && IdOf(*asking_) == id) return asking_;
     const auto at = connections_.find(id);
     return at == connections_.end() ? nullptr : at->second.get();
   }
@@ -219,6 +233,7 @@ class GlobalService::Impl final : public GlobalOutput {
     });
   }
   void Tick();
+  void CloseStrangers();
   void HandleLogins();
   void HandleRights();
   void Login(Request<wire::FencedLogin> request);
@@ -231,8 +246,18 @@ class GlobalService::Impl final : public GlobalOutput {
   const GlobalServiceOptions options_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Network thread only.
   GlobalServer machine_;
+  struct Stranger {
+    ConnectionPtr connection;
+    GlobalServer::Time since{0};
+  };
+  std::map<ConnectionId, Stranger> strangers_;         // That have not logged in; oldest first.
+  std::size_t announced_ = 0;                          // Rights in the logins under way.
   std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
   Request<wire::FencedLogin>* login_ = nullptr;        // That the machine is looking at.
+  Connection* asking_ = nullptr;                       // Whose message it is looking at.
+  // At most a tick ago. Enough for requests, which are too many to look at the clock for each: they
+  // start no wait that anybody's safety depends on.
+  GlobalServer::Time recent_now_{0};
   WaitGroup background_;
   bool serving_ = false;
   bool deposed_ = false;
@@ -243,6 +268,7 @@ class GlobalService::Impl final : public GlobalOutput {
 
 void GlobalService::Impl::Tick() {
   machine_.Tick(Now());
+  CloseStrangers();
   if (machine_.serving() && !std::exchange(serving_, true)) {
     ZEZE_LOG_INFO("Global {} serves, term {}, {} keys are held", options_.shard, machine_.term(),
                   machine_.directory().key_count());
@@ -253,6 +279,15 @@ void GlobalService::Impl::Tick() {
   io_.PostAfter(kTickPeriod, [this, alive = alive_] {
     if (*alive) Tick();
   });
+}
+
+void GlobalService::Impl::CloseStrangers() {
+  while (!strangers_.empty()) {
+    const Stranger oldest = strangers_.begin()->second;
+    if (recent_now_ - oldest.since < options_.login_timeout) return;
+    strangers_.erase(strangers_.begin());
+    oldest.connection->Close("it did not log in in time");
+  }
 }
 
 void GlobalService::Impl::SendReduce(ConnectionId to, std::uint64_t serial, std::string_view key,
@@ -282,16 +317,18 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   const ConnectionId from = IdOf(*request.connection());
   auto* session = request.connection()->state<Session>();
   wire::FencedLoginArgument& argument = request.argument();
-  if (session->rights.size() + argument.rights.size() > kRightsMax) {
-    request.connection()->Close("a login names too many rights");
+  if (announced_ + argument.rights.size() > kAnnouncedMax) {
+    request.connection()->Close("the logins under way name too many rights");
     return;
   }
+  announced_ += argument.rights.size();
   std::move(argument.rights.begin(), argument.rights.end(), std::back_inserter(session->rights));
   if (!argument.last) {
     (void)request.Answer({});
     return;
   }
   connections_[from] = request.connection();
+  announced_ -= session->rights.size();
   login_ = &request;
   machine_.OnLogin(Now(), from,
                    {.server_id = argument.server_id,
@@ -299,12 +336,14 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
                     .start_term = argument.start_term,
                     .rights = std::exchange(session->rights, {})});
   login_ = nullptr;
+  if (machine_.LoggedIn(from)) strangers_.erase(from);
 }
 
 void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id,
                                         bool again, const std::function<void(bool)>& answer) {
   connections_[IdOf(*connection)] = connection;
   const bool accepted = machine_.OnUnfencedLogin(Now(), IdOf(*connection), server_id, again);
+  if (accepted) strangers_.erase(IdOf(*connection));
   if (!accepted) {
     ZEZE_LOG_WARNING("Global {}: server {} without a fence is refused{}", options_.shard, server_id,
                      options_.machine.unfenced_wait.count() == 0
@@ -362,16 +401,17 @@ void GlobalService::Impl::HandleRights() {
               wire::Acquire::kDescriptor, frame.session_id, code,
               [&argument](ByteWriter& out) { wire::KeyState{.key = argument.key}.Encode(out); });
         };
-        if (!machine_.LoggedIn(from)) {
-          answer(wire::kNotLoggedIn);
-        } else if (argument.state == StateOf(Right::kInvalid)) {
-          machine_.OnRelease(Now(), from, request, argument.key);
-        } else if (argument.state <= StateOf(Right::kModify)) {
-          machine_.OnAcquire(Now(), from, request, argument.key,
-                             static_cast<Right>(argument.state));
-        } else {
-          answer(wire::kBadState);
+        if (argument.state > StateOf(Right::kModify)) {
+          answer(machine_.LoggedIn(from) ? wire::kBadState : wire::kNotLoggedIn);
+          return {};
         }
+        asking_ = &connection;
+        const bool known = argument.state == StateOf(Right::kInvalid)
+                               ? machine_.OnRelease(recent_now_, from, request, argument.key)
+                               : machine_.OnAcquire(recent_now_, from, request, argument.key,
+                                                    static_cast<Right>(argument.state));
+        asking_ = nullptr;
+        if (!known) answer(wire::kNotLoggedIn);
         return {};
       });
 }

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,8 @@ struct GlobalServiceOptions {
   std::int32_t shard = 0;
   AcceptorOptions acceptor = {.port = 5002};
   GlobalOptions machine;
+  // A connection that has not logged in by then is closed.
+  std::chrono::nanoseconds login_timeout = std::chrono::seconds(10);
   // Who it is, in the database: unique among all processes and starts.
   std::string holder = {};
   // For the operators: loss, eviction, take-over. Runs on the executor.
