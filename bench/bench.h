@@ -80,6 +80,7 @@ std::span<const Benchmark> CoreRecordBenchmarks();
 std::span<const Benchmark> CoreEngineBenchmarks();
 std::span<const Benchmark> StorageBenchmarks();
 std::span<const Benchmark> SqlBenchmarks();
+std::span<const Benchmark> GlobalBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

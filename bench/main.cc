@@ -17,6 +17,7 @@
 
 #include "bench/bench.h"
 #include "bench/measure.h"
+#include "bench/serve.h"
 
 namespace zeze::bench {
 
@@ -33,8 +34,8 @@ Absolute figures depend on the machine and the moment; compare the ratios.)";
 
 std::vector<Benchmark> AllBenchmarks() {
   std::vector<Benchmark> all;
-  for (const auto part :
-       {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks()}) {
+  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
+                          SqlBenchmarks(), GlobalBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -67,6 +68,7 @@ struct Arguments {
   bool list = false;
   bool strict = false;
   bool measure_record_bytes = false;
+  std::vector<std::string> serve;
   Settings settings;
 };
 
@@ -142,7 +144,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Measures the library, each figure beside a peer or limit in the same run.",
                "zeze_bench");
   app.footer(kExamples);
-  app.add_option("suite", arguments.suites, "Suites to run: core, storage. All if none is given");
+  app.add_option("suite", arguments.suites,
+                 "Suites to run: core, storage, global. All if none is given");
   app.add_option("--json", arguments.json,
                  "Write a list of {suite, name, value, unit, peer, peer_value, ratio} here");
   app.add_option("--filter", arguments.filter, "Only benchmarks with this text in their name");
@@ -156,8 +159,10 @@ int Main(int argc, char** argv) {
   app.add_flag("--list", arguments.list, "Name the benchmarks and end");
   app.add_flag("--strict", arguments.strict, "End with status 1 if a goal is not met");
   app.add_flag("--measure-record-bytes", arguments.measure_record_bytes)->group("");
+  app.add_option("--serve", arguments.serve)->group("");
   CLI11_PARSE(app, argc, argv);
 
+  if (!arguments.serve.empty()) return Serve(arguments.serve);
   if (arguments.measure_record_bytes) {
     fmt::print("{}\n", MeasureRecordBytes());
     return 0;
