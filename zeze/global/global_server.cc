@@ -139,7 +139,7 @@ void GlobalServer::Remove(SessionId id) {
 // Who may have a session (rules 40, 41, 42, 44).
 LoginOutcome GlobalServer::Judge(const LoginRequest& request) const {
   if (phase_ == Phase::kDeposed) return LoginOutcome::kOldTerm;
-  if (phase_ != Phase::kRecovering && phase_ != Phase::kServing) return LoginOutcome::kBusy;
+  if (!accepting()) return LoginOutcome::kBusy;
   const auto fenced = fenced_.find(request.server_id);
   if (fenced != fenced_.end() && request.epoch <= fenced->second) return LoginOutcome::kFenced;
   for (const auto& [id, session] : sessions_) {

@@ -129,6 +129,8 @@ class GlobalServer final : private DirectoryOutput {
   bool LoggedIn(ConnectionId connection) const { return SessionOf(connection) != kNoSession; }
   // Whether old peers take part: then the cluster is not safe from all faults.
   bool unfenced() const;
+  // Whether servers may log in: it knows who was there.
+  bool accepting() const { return phase_ == Phase::kRecovering || serving(); }
   bool serving() const { return phase_ == Phase::kServing; }
   // Another Global has taken this shard over. The owner ends or starts anew.
   bool deposed() const { return phase_ == Phase::kDeposed; }

@@ -442,6 +442,7 @@ GlobalService::Status GlobalService::GetStatus() const {
   return impl_->OnLoop<Status>([this] {
     const GlobalServer& machine = impl_->machine();
     return Status{.term = machine.term(),
+                  .accepting = machine.accepting(),
                   .serving = machine.serving(),
                   .unfenced = machine.unfenced(),
                   .keys = machine.directory().key_count()};

@@ -58,6 +58,7 @@ class GlobalService {
 
   struct Status {
     std::int64_t term = 0;
+    bool accepting = false;  // Servers may log in.
     bool serving = false;
     bool unfenced = false;  // Old peers take part.
     std::size_t keys = 0;

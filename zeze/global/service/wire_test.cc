@@ -45,7 +45,7 @@ class WireTest : public ::testing::Test {
         io_({.name = "io"}),
         service_(io_, *storage_->fence(), pool_, Options()) {
     EXPECT_TRUE(service_.Start().ok());
-    while (service_.GetStatus().term == 0) std::this_thread::yield();
+    while (!service_.GetStatus().accepting) std::this_thread::yield();
     socket_ = Connect();
   }
   ~WireTest() override {

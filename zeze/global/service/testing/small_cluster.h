@@ -38,8 +38,8 @@ namespace zeze::global::testing {
 using zeze::testing::BAccount;
 
 inline constexpr LeaseOptions kLease{.duration = std::chrono::seconds(2),
-                              .clock_rate_error = 0.01,
-                              .scheduling = std::chrono::milliseconds(50)};
+                                     .clock_rate_error = 0.01,
+                                     .scheduling = std::chrono::milliseconds(50)};
 
 class Global {
  public:

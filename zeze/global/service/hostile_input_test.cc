@@ -1,0 +1,143 @@
+// Strangers at Global's port: whatever they send, its memory stays bounded and honest servers go on.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "zeze/global/service/testing/small_cluster.h"
+#include "zeze/global/service/wire.h"
+#include "zeze/net/testing/raw_client.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/memory/memory_storage.h"
+
+namespace zeze::global {
+namespace {
+
+using testing::Global;
+using testing::Server;
+using zeze::testing::RawClient;
+
+std::size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t size = 0;
+  std::size_t resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+class HostileInput : public ::testing::Test {
+ protected:
+  // An honest server uses records all the time, with rights that come and go.
+  void Honest() {
+    for (std::int64_t key = 0; key < 20; ++key) {
+      EXPECT_EQ(0, a_.Add(key, 1));
+      EXPECT_EQ(0, b_.Add(key, 1));
+    }
+  }
+  NetAddress address() { return global_.service().address(); }
+
+  const std::shared_ptr<MemoryDatabase> database_ = NewMemoryDatabase();
+  Global global_{database_, "g1"};
+  Server a_{database_, 1, global_.port()};
+  Server b_{database_, 2, global_.port()};
+};
+
+TEST_F(HostileInput, NoiseAndMutatedMessagesCloseTheirConnectionOnly) {
+  std::mt19937 random(7);  // NOLINT: the same every time.
+  const std::vector<std::string> valid = {
+      RawClient::RequestFrame<wire::FencedLogin>(
+          1, {.server_id = 5, .epoch = 1, .start_term = 1, .rights = {{"abc", Right::kModify}}}),
+      RawClient::RequestFrame<wire::Acquire>(2, {.key = "some key", .state = 2}),
+      RawClient::RequestFrame<wire::Login>(3, {.server_id = 6}),
+      RawClient::RequestFrame<wire::Cleanup>(4, {.server_id = 1, .secure_key = "x"}),
+      RawClient::RequestFrame<wire::NormalClose>(5, {})};
+  for (int round = 0; round < 600; ++round) {
+    RawClient stranger(address());
+    std::string bytes = valid[random() % valid.size()];
+    const std::size_t changes = random() % 8;
+    for (std::size_t i = 0; i < changes; ++i) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (round % 3 == 0) {
+      for (char& byte : bytes) byte = static_cast<char>(random());
+    }
+    stranger.Send(bytes.substr(0, 1 + random() % bytes.size()));
+    if (round % 100 == 0) Honest();
+  }
+  Honest();
+}
+
+TEST_F(HostileInput, AClaimedSizeCostsNothing) {
+  const std::size_t before = ResidentBytes();
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.push_back(std::make_unique<RawClient>(address()));
+    ByteWriter header;
+    header.WriteInt4(0);
+    header.WriteInt4(wire::Acquire::kDescriptor.protocol_id);
+    header.WriteInt4(i % 2 == 0 ? 0x7fffffff : (2 << 20) - 1);  // 2 GB; and the most allowed.
+    strangers.back()->Send(header.view());
+  }
+  Honest();
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{64} << 20));
+}
+
+TEST_F(HostileInput, RightsThatAreNamedWithoutEndAreNotKept) {
+  const std::size_t before = ResidentBytes();
+  wire::FencedLoginArgument part{.server_id = 9, .epoch = 1, .last = false, .rights = {}};
+  part.rights.resize(500'000);  // Of empty keys: the most for a byte.
+  const std::string bytes = RawClient::RequestFrame<wire::FencedLogin>(1, part);
+  bool closed = false;
+  RawClient stranger(address());
+  for (int i = 0; i < 1000 && !closed; ++i) {
+    closed = !stranger.Send(bytes) || !stranger.ReadFrame();
+  }
+  EXPECT_TRUE(closed);
+  Honest();
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{3} << 30));
+}
+
+TEST_F(HostileInput, TenThousandIdleConnectionsDoNotKeepAnybodyOut) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  constexpr std::size_t kConnections = 10'000;
+  const std::size_t before = ResidentBytes();
+  std::vector<std::unique_ptr<RawClient>> idle;
+  for (std::size_t i = 0; i < kConnections && idle.size() + 1000 < limit.rlim_max; ++i) {
+    idle.push_back(std::make_unique<RawClient>(address()));
+    if (i % 3 == 0) idle.back()->Send(std::string(7, '\0'));  // Half of a header.
+    if (i % 1000 == 0) Honest();
+  }
+  Server late(database_, 3, global_.port());
+  EXPECT_EQ(0, late.Add(1, 1));
+  Honest();
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{256} << 20));
+}
+
+TEST_F(HostileInput, WhoDoesNotReadItsAnswersIsClosed) {
+  const std::size_t before = ResidentBytes();
+  RawClient slow(address());
+  const std::string request = RawClient::RequestFrame<wire::Acquire>(
+      1, {.key = std::string_view("0123456789012345678901234567890123456789"), .state = 1});
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += request;
+  for (int i = 0; i < 500 && slow.TrySend(many); ++i) {
+  }
+  Honest();
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{256} << 20));
+}
+
+}  // namespace
+}  // namespace zeze::global
