@@ -108,7 +108,7 @@ std::vector<history::TransactionId> LostTransactions(
 
 class ClusterTest : public ::testing::TestWithParam<Engine> {
  protected:
-  ClusterTest() : url_(GetParam().server().NewDatabase()) {
+  ClusterTest() : urls_(GetParam().server().NewDatabaseOnEachNode()), url_(urls_.front()) {
     Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url_);
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     storage_ = std::move(opened).value();
@@ -126,7 +126,12 @@ class ClusterTest : public ::testing::TestWithParam<Engine> {
   }
 
   std::unique_ptr<ServerProcess> StartServer(int id, std::int64_t transactions) {
-    return StartServer(id, transactions, url_, global_port_);
+    return StartServer(id, transactions, UrlOf(id), global_port_);
+  }
+
+  // Servers are spread over the nodes of a cluster of databases.
+  const std::string& UrlOf(int id) const {
+    return urls_[static_cast<std::size_t>(id) % urls_.size()];
   }
 
   std::unique_ptr<ServerProcess> StartServer(int id, std::int64_t transactions,
@@ -212,7 +217,8 @@ class ClusterTest : public ::testing::TestWithParam<Engine> {
   }
 
   TempDirectory directory_;
-  std::string url_;
+  std::vector<std::string> urls_;  // Of the nodes.
+  std::string url_;                // The first.
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<ServerProcess> global_;
   int global_port_ = 0;
@@ -267,7 +273,6 @@ TEST_P(ClusterTest, AZombieStopsItself) {
   EXPECT_EQ(0, other->AwaitEnd()) << other->said();
   EXPECT_EQ(0, Sum("cluster_accounts"));
   CheckHistory();
-  std::cerr << global_->said() << zombie->said() << other->said();
 }
 
 // A server id, whoever has it: its process, and its ways to Global and to the database.
@@ -351,7 +356,7 @@ TEST_P(ClusterTest, NothingIsLostWhateverHappens) {
   constexpr auto kBack = std::chrono::seconds(10);
   std::vector<std::unique_ptr<Place>> places;
   for (int id = 0; id < kServers; ++id) {
-    places.push_back(std::make_unique<Place>(id, url_, global_port_,
+    places.push_back(std::make_unique<Place>(id, UrlOf(id), global_port_,
                                              [this](int server, const std::string& url, int port) {
                                                return StartServer(server, 0, url, port);
                                              }));
@@ -436,7 +441,8 @@ TEST_P(ClusterTest, NothingIsLostWhateverHappens) {
 
 INSTANTIATE_TEST_SUITE_P(Databases, ClusterTest,
                          ::testing::Values(Engine{"Postgres", SharedPostgresServer},
-                                           Engine{"MariaDb", SharedMariaDbServer}),
+                                           Engine{"MariaDb", SharedMariaDbServer},
+                                           Engine{"Galera", SharedGaleraCluster}),
                          [](const auto& chosen) { return chosen.param.name; });
 
 }  // namespace

@@ -126,10 +126,9 @@ TEST(ReduceLatency, TakesLessThanThreeCommitsBesideAMillionUnsavedRecords) {
   const std::unique_ptr<Storage> global_storage = OpenPostgresStorage({.url = url}).value();
   ThreadPool pool({.name = "global", .thread_count = 2});
   IoThreads io({.name = "global-io"});
-  global::GlobalService global(io, *global_storage->fence(), pool,
-                               {.acceptor = {.ip = "127.0.0.1", .port = 0},
-                                .machine = {.lease = kLease},
-                                .holder = "test"});
+  global::GlobalService global(
+      io, *global_storage->fence(), pool,
+      {.acceptor = {.ip = "127.0.0.1", .port = 0}, .machine = {.lease = kLease}, .holder = "test"});
   ASSERT_TRUE(global.Start().ok());
   Server a(url, 1, global.address().port());
   Server b(url, 2, global.address().port());
