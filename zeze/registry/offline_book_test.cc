@@ -203,7 +203,7 @@ TEST_F(OfflineBookTest, BoundsAreKept) {
                    .ok());
 }
 
-// --- The peer's defects ---------------------------------------------------------------------------
+// --- The peer's defects ---
 
 using RegistryDefectOfNotices = OfflineBookTest;
 

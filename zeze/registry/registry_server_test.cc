@@ -29,7 +29,7 @@ struct Life {
   RegistryServer server{{}, output, [] { return 0; }};
 };
 
-// --- The peer's defects ---------------------------------------------------------------------------
+// --- The peer's defects ---
 
 TEST(RegistryDefectOfRestart, AfterARestartSubscribersSeeTheWholeListAtOnce) {
   Life before;

@@ -159,7 +159,7 @@ TEST_F(ServiceDirectoryTest, WhatIsBeyondALimitChangesNothing) {
   EXPECT_TRUE(small.Subscribe(kReader, {{.name = "Shop", .version = 2}}).ok());
 }
 
-// --- The peer's defects ---------------------------------------------------------------------------
+// --- The peer's defects ---
 
 using RegistryDefectOfServices = ServiceDirectoryTest;
 
