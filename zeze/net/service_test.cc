@@ -461,6 +461,24 @@ TEST(Service, RefusesConnectionsBeyondItsLimit) {
   EXPECT_THAT(log.lines(), Contains(HasSubstr("a connection is refused: there are 2 already")));
 }
 
+TEST(Service, ConnectsToAServerThatComesLater) {
+  IoThreads io({.thread_count = 1});
+  Service server(io, {.name = "server"});
+  const std::shared_ptr<Acceptor> first = server.Listen({.ip = "127.0.0.1"}).value();
+  const std::uint16_t port = first->address().port();
+  first->Close();
+
+  Service client(io, {.name = "client"});
+  const std::shared_ptr<Connector> connector =
+      client.Connect({.host = "127.0.0.1",
+                      .port = port,
+                      .first_delay = std::chrono::milliseconds(1),
+                      .delay_max = std::chrono::milliseconds(10)});
+  EXPECT_FALSE(connector->WaitReady(std::chrono::milliseconds(50)).ok()) << "nobody is there";
+  ASSERT_TRUE(server.Listen({.ip = "127.0.0.1", .port = port}).ok());
+  EXPECT_TRUE(connector->WaitReady(std::chrono::seconds(30)).ok());
+}
+
 TEST(Service, ReconnectsAfterTheAcceptorCameBack) {
   ManualClock clock;
   IoThreads io({});

@@ -109,7 +109,10 @@ void ConnectorImpl::Attempt() {
 }
 
 void ConnectorImpl::ConnectNext() {
-  if (next_endpoint_ >= endpoints_.size()) return OnFailed(failure_);
+  if (next_endpoint_ >= endpoints_.size()) {
+    socket_.reset();  // The next deadline is that of a new attempt.
+    return OnFailed(failure_);
+  }
   const TcpEndpoint endpoint = endpoints_[next_endpoint_++];
   socket_.emplace(loop_.context());
   loop_.SetDeadline(*this, loop_.Now() + service_->options.handshake_timeout);
