@@ -94,7 +94,7 @@ class CliTest : public ::testing::Test {
 TEST_F(CliTest, HelpEverywhereWithExamples) {
   const std::vector<std::vector<std::string>> commands = {
       {},      {"config"}, {"config", "check"}, {"config", "print"}, {"config", "explain"},
-      {"gen"}, {"new"},    {"version"}};
+      {"gen"}, {"new"},    {"global"},          {"service-manager"}, {"version"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Outcome outcome = RunZeze(command);
@@ -204,6 +204,37 @@ TEST_F(CliTest, ExplainKnowsEverySetting) {
   const Outcome unknown = RunZeze({"config", "explain", "ServrId"});
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_THAT(unknown.text, HasSubstr("did you mean 'ServerId'?"));
+}
+
+TEST_F(CliTest, TheServiceManagerSaysWhyItDoesNotStart) {
+  const std::string data = (directory_ / "data").string();
+  const Outcome missing =
+      RunZeze({"service-manager", "--config", (directory_ / "no.xml").string()});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.text, HasSubstr("no.xml"));
+
+  const std::string wrong = Write(
+      "wrong.xml",
+      "<zeze><CustomizeConf Name='Zeze.Services.ServiceManager' KeepAlivePeriod='x'/></zeze>");
+  const Outcome setting = RunZeze({"service-manager", "--config", wrong, "--data", data});
+  EXPECT_EQ(setting.exit_code, 1);
+  EXPECT_THAT(setting.text, AllOf(HasSubstr(wrong + ":1:"), HasSubstr("KeepAlivePeriod")));
+
+  const std::string file = Write("file", "not a directory");
+  const Outcome directory =
+      RunZeze({"service-manager", "--ip", "127.0.0.1", "--port", "0", "--data", file});
+  EXPECT_EQ(directory.exit_code, 1);
+  EXPECT_THAT(directory.text, HasSubstr(file));
+
+  const Outcome ip =
+      RunZeze({"service-manager", "--ip", "203.0.113.1", "--port", "0", "--data", data});
+  EXPECT_EQ(ip.exit_code, 1);
+  EXPECT_THAT(ip.text, HasSubstr("no interface of this machine has this address"));
+
+  const Outcome raise = RunZeze({"service-manager", "--raise-id", "order", "--data", data});
+  EXPECT_EQ(raise.exit_code, 1);
+  EXPECT_THAT(raise.text, HasSubstr("NAME=NUMBER"));
+  EXPECT_EQ(RunZeze({"service-manager", "--recovery", "-5"}).exit_code, 2);
 }
 
 TEST_F(CliTest, GenAnswersBadInput) {

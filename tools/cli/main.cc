@@ -10,6 +10,7 @@
 
 #include "tools/cli/config_command.h"
 #include "tools/cli/global_command.h"
+#include "tools/cli/service_manager_command.h"
 #include "zeze/xml/diagnostics.h"
 
 #if defined(ZEZE_WITH_GEN)
@@ -103,6 +104,7 @@ int Main(int argc, const char* const* argv) {
 #endif
   cli::AddConfigCommand(app, exit_code);
   cli::AddGlobalCommand(app, exit_code);
+  cli::AddServiceManagerCommand(app, exit_code);
   AddVersionCommand(app);
   app.set_version_flag("--version", ZEZE_VERSION, "Print the version");
   app.require_subcommand(1);

@@ -53,8 +53,8 @@ struct RegistryAgentOptions {
 };
 
 // All callbacks of an agent run one after the other on the executor. A callback of a subscription
-// gets the list as it is now and how it differs from the list of the call before (of the first call:
-// from an empty one); lists in between may be left out.
+// gets the list as it is now and how it differs from the list of the call before (at first: from an
+// empty one); lists in between may be left out.
 using ServiceCallback =
     std::function<void(const ServiceListPtr& list, const ServiceChange& change)>;
 
@@ -63,8 +63,8 @@ using ServiceCallback =
 enum class TakeOver : std::uint8_t { kTaken, kRefused };
 using OfflineHandler = std::function<TakeOver(const OfflineNotice& notice)>;
 
-// Everything that was registered, subscribed or announced is remembered, and said again on every new
-// connection: nothing fails because there is none at the moment.
+// Everything that was registered, subscribed or announced is remembered, and said again on every
+// new connection: nothing fails because there is none at the moment.
 //
 // Thread-safe, except Start and Stop.
 class RegistryAgent {

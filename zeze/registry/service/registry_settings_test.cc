@@ -53,12 +53,12 @@ TEST(RegistrySettingsTest, BothSectionsAreRead) {
 
 TEST(RegistrySettingsTest, WrongSettingsAreNamedWithTheirPlace) {
   const auto number = RegistrySettingsFromConfig(Parse(
-      R"(<zeze><CustomizeConf Name="Zeze.Services.ServiceManager" KeepAlivePeriod="soon"/></zeze>)"));
+      "<zeze><CustomizeConf Name='Zeze.Services.ServiceManager' KeepAlivePeriod='soon'/></zeze>"));
   ASSERT_FALSE(number.ok());
   EXPECT_THAT(number.error().message(), HasSubstr("zeze.xml:1:"));
   EXPECT_THAT(number.error().message(), HasSubstr("\"soon\""));
   const auto name = RegistrySettingsFromConfig(Parse(
-      R"(<zeze><CustomizeConf Name="Zeze.Services.ServiceManager" KeepAlivPeriod="1"/></zeze>)"));
+      "<zeze><CustomizeConf Name='Zeze.Services.ServiceManager' KeepAlivPeriod='1'/></zeze>"));
   ASSERT_FALSE(name.ok());
   EXPECT_THAT(name.error().message(), HasSubstr("'KeepAlivePeriod'"));
 }
