@@ -29,6 +29,9 @@ constexpr std::chrono::nanoseconds kAskAgain = std::chrono::milliseconds(500);
 
 }  // namespace
 
+DatagramIds::DatagramIds(IoThreads& io)
+    : io_(io), last_session_(static_cast<std::int64_t>(io.Random() >> 2)) {}
+
 DatagramIds::~DatagramIds() {
   std::shared_ptr<DatagramSocket> socket;
   {
@@ -42,19 +45,21 @@ Result<std::shared_ptr<DatagramSocket>> DatagramIds::Socket() {
   const MutexLock lock(mutex_);
   if (socket_ != nullptr) return socket_;
   Result<std::shared_ptr<DatagramSocket>> opened = DatagramSocket::Open(
-      io_, {},
-      [this](DatagramSocket&, std::string_view bytes, const NetAddress&) { OnDatagram(bytes); });
+      io_, {}, [this](DatagramSocket&, std::string_view bytes, const NetAddress& from) {
+        OnDatagram(bytes, from);
+      });
   if (opened.ok()) socket_ = opened.value();
   return opened;
 }
 
-void DatagramIds::OnDatagram(std::string_view bytes) {
+void DatagramIds::OnDatagram(std::string_view bytes, const NetAddress& from) {
   ByteReader in(bytes);
   const MutexLock lock(mutex_);
   while (in.ok() && in.remaining() > 0) {
     const wire::DatagramAnswer answer = wire::DecodeDatagramAnswer(in);
-    const auto waiting = answers_.find(answer.session_id);
-    if (in.ok() && waiting != answers_.end()) waiting->second = answer;
+    const auto waiting = waiting_.find(answer.session_id);
+    if (!in.ok() || waiting == waiting_.end() || waiting->second.manager != from) continue;
+    waiting->second.answer = answer;
   }
   answered_.NotifyAll();
 }
@@ -67,7 +72,8 @@ Result<IdBlock> DatagramIds::Allocate(const NetAddress& manager, const std::stri
   const std::chrono::nanoseconds deadline = clock.Now() + timeout;
   const MutexLock lock(mutex_);
   const std::int64_t session = ++last_session_;
-  auto& answer = answers_[session];
+  waiting_[session].manager = manager;
+  const std::optional<wire::DatagramAnswer>& answer = waiting_[session].answer;
   ByteWriter out;
   wire::EncodeDatagramRequest(
       {.session_id = session,
@@ -80,7 +86,7 @@ Result<IdBlock> DatagramIds::Allocate(const NetAddress& manager, const std::stri
     }
   }
   const std::optional<wire::DatagramAnswer> got = answer;
-  answers_.erase(session);
+  waiting_.erase(session);
   if (!got.has_value()) {
     return Error(ErrorCode::kUnavailable,
                  fmt::format("the service manager at {} (UDP) gave no ids of \"{}\"",

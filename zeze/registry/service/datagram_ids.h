@@ -23,7 +23,7 @@ namespace zeze::registry {
 // Thread-safe.
 class DatagramIds {
  public:
-  explicit DatagramIds(IoThreads& io) : io_(io) {}
+  explicit DatagramIds(IoThreads& io);
   ~DatagramIds();
   DatagramIds(const DatagramIds&) = delete;
   DatagramIds& operator=(const DatagramIds&) = delete;
@@ -35,15 +35,20 @@ class DatagramIds {
 
  private:
   Result<std::shared_ptr<DatagramSocket>> Socket();
-  void OnDatagram(std::string_view bytes);
+  void OnDatagram(std::string_view bytes, const NetAddress& from);
+
+  struct Waiting {
+    NetAddress manager;  // Nobody else may answer.
+    std::optional<wire::DatagramAnswer> answer;
+  };
 
   IoThreads& io_;
   Mutex mutex_;
   CondVar answered_;
   std::shared_ptr<DatagramSocket> socket_ ZEZE_GUARDED_BY(mutex_);
-  std::int64_t last_session_ ZEZE_GUARDED_BY(mutex_) = 0;
-  // Of those that wait.
-  std::map<std::int64_t, std::optional<wire::DatagramAnswer>> answers_ ZEZE_GUARDED_BY(mutex_);
+  // Begins anywhere, so that an answer cannot be guessed.
+  std::int64_t last_session_ ZEZE_GUARDED_BY(mutex_);
+  std::map<std::int64_t, Waiting> waiting_ ZEZE_GUARDED_BY(mutex_);
 };
 
 }  // namespace zeze::registry

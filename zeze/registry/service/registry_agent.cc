@@ -47,6 +47,10 @@ constexpr std::size_t kPartBytes = std::size_t{512} << 10;
 
 constexpr std::chrono::nanoseconds kGoodbyeTimeout = std::chrono::seconds(2);
 
+Error NotStarted() {
+  return {ErrorCode::kUnavailable, "the agent of the service manager was not started"};
+}
+
 }  // namespace
 
 ServiceOptions DefaultRegistryAgentServiceOptions() {
@@ -443,6 +447,7 @@ void RegistryAgent::Impl::TakeOver(Request<wire::OfflineNotify> request) {
 // --- ids ---
 
 Result<IdBlock> RegistryAgent::Impl::AllocateIds(const std::string& name, std::uint32_t count) {
+  if (connector_ == nullptr) return NotStarted();
   Clock& clock = io_.clock();
   const std::chrono::nanoseconds deadline = clock.Now() + options_.call_timeout;
   while (true) {
@@ -468,6 +473,7 @@ Result<IdBlock> RegistryAgent::Impl::AllocateIds(const std::string& name, std::u
 }
 
 Result<IdBlock> RegistryAgent::Impl::AllocateIds128(const std::string& name, std::uint32_t count) {
+  if (connector_ == nullptr) return NotStarted();
   Result<ConnectionPtr> connection = connector_->WaitReady(options_.call_timeout);
   if (!connection.ok()) return connection.error();
   Result<IdBlock> block =
