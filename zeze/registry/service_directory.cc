@@ -1,6 +1,7 @@
 #include "zeze/registry/service_directory.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>

@@ -27,6 +27,7 @@
 #include "zeze/net/connector.h"
 #include "zeze/net/handshake.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/service_options.h"

@@ -219,8 +219,9 @@ Result<void> RegistryService::Impl::Load() {
   RegistryStore::Rows raised;
   for (const auto& [name, limit] : options_.raise_ids) {
     auto& limits = state.value().id_limits;
-    const auto at = std::find_if(limits.begin(), limits.end(),
-                                 [&name = name](const auto& one) { return one.first == name; });
+    const auto at =
+        std::find_if(limits.begin(), limits.end(),
+                     [&wanted_name = name](const auto& one) { return one.first == wanted_name; });
     const Id128 wanted{.high = 0, .low = limit};
     if (at != limits.end() && at->second >= wanted) continue;
     raised[RegistryStore::IdRow(IdKind::k64, name)] = RegistryStore::IdValue(IdKind::k64, wanted);

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
