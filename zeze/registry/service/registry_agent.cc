@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,9 @@ constexpr std::size_t kPartSize = 500;
 constexpr std::size_t kPartBytes = std::size_t{512} << 10;
 
 constexpr std::chrono::nanoseconds kGoodbyeTimeout = std::chrono::seconds(2);
+
+// What the service manager could not save.
+constexpr std::chrono::nanoseconds kSayAgain = std::chrono::seconds(1);
 
 Error NotStarted() {
   return {ErrorCode::kUnavailable, "the agent of the service manager was not started"};
@@ -144,7 +148,8 @@ class RegistryAgent::Impl {
     Send<P>(argument, [](const typename P::Result&) {});
   }
   template <RpcProtocol P, typename Done>
-  void Completed(const ConnectionPtr& connection, const RpcReply<P>& reply, const Done& done);
+  void Completed(const ConnectionPtr& connection, const typename P::Argument& argument,
+                 const RpcReply<P>& reply, const Done& done);
 
   void SendEverything() ZEZE_REQUIRES(mutex_);
   void SendSubscriptions(const std::vector<Subscription>& wanted) ZEZE_REQUIRES(mutex_);
@@ -187,9 +192,14 @@ void RegistryAgent::Impl::HandleMessages() {
     const ServiceEdit& edit = request.argument().edit;
     const MutexLock lock(mutex_);
     if (request.connection() != connection_) return;
-    for (const auto& [name, subscribed] : subscribed_) {
-      subscribed->list.OnEdit(edit);
-      Tell(subscribed);
+    std::set<std::string_view> names;
+    for (const ServiceInfo& info : edit.remove) names.insert(info.name);
+    for (const ServiceInfo& info : edit.add) names.insert(info.name);
+    for (const std::string_view name : names) {
+      const auto at = subscribed_.find(name);
+      if (at == subscribed_.end()) continue;
+      at->second->list.OnEdit(edit);
+      Tell(at->second);
     }
   });
   service_.Handle<wire::SetServerLoad>([this](Message<wire::SetServerLoad> message) {
@@ -227,20 +237,32 @@ void RegistryAgent::Impl::Send(const typename P::Argument& argument, Done done) 
   ++unconfirmed_;
   const Result<void> sent = connection_->Call<P>(
       argument, {.timeout = options_.call_timeout},
-      [this, connection = connection_, done = std::move(done)](const RpcReply<P>& reply) {
-        Completed<P>(connection, reply, done);
+      [this, connection = connection_, argument, done = std::move(done)](const RpcReply<P>& reply) {
+        Completed<P>(connection, argument, reply, done);
       });
   if (sent.ok()) return;
   io_.Post([connection = connection_, why = sent.error().message()] { connection->Close(why); });
 }
 
 template <RpcProtocol P, typename Done>
-void RegistryAgent::Impl::Completed(const ConnectionPtr& connection, const RpcReply<P>& reply,
+void RegistryAgent::Impl::Completed(const ConnectionPtr& connection,
+                                    const typename P::Argument& argument, const RpcReply<P>& reply,
                                     const Done& done) {
   if (reply.outcome == RpcOutcome::kClosed) return;  // All is said again.
-  if (reply.outcome != RpcOutcome::kAnswered || reply.result_code == wire::kNotPossible) {
+  if (reply.outcome != RpcOutcome::kAnswered) {
     connection->Close(
         fmt::format("{} failed with code {}", P::kDescriptor.full_name, reply.result_code));
+    return;
+  }
+  if (reply.result_code == wire::kNotPossible) {
+    // Its disk is full, say. The connection is left alone, for the sake of the services on it.
+    io_.PostAfter(kSayAgain, [this, alive = alive_, connection, argument, done] {
+      if (!*alive) return;
+      const MutexLock lock(mutex_);
+      if (connection != connection_) return;
+      --unconfirmed_;
+      Send<P>(argument, done);
+    });
     return;
   }
   const MutexLock lock(mutex_);

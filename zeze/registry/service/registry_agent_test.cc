@@ -313,8 +313,12 @@ TEST_F(RegistryAgentTest, WithoutTheDiskThereAreNoIdsButServices) {
   EXPECT_TRUE(agent->Register(Shop("1")).ok());
   Settle(*agent);
   EXPECT_EQ(1U, service_->GetStatus().services);
+  agent->RegisterOffline({.server_id = 1, .notify_id = "Timer"}, nullptr);
+  EXPECT_FALSE(agent->AwaitSettled(milliseconds(100)).ok()) << "it is not safe yet";
+  EXPECT_EQ(1U, service_->GetStatus().services) << "the connection stays";
 
   faults.FailFlushes(0, ErrorCode::kUnavailable);
+  Settle(*agent);
   const Result<std::int64_t> id = agent->NextId("order");
   EXPECT_TRUE(id.ok()) << id.error().message();
   StopRegistry();
@@ -447,12 +451,14 @@ TEST_F(RegistryDefectOfConnections, ARestartIsNotSeenBySubscribers) {
     history.Change([&list](auto& value) { value.push_back(IdentitiesOf(*list)); });
   });
   Settle(*reader);
+  EXPECT_TRUE(history.Await([](const auto& value) { return !value.empty(); }));
   StopRegistry();
   StartRegistry();
   Settle(*server);
   Settle(*reader);
   EXPECT_TRUE(server->Register(Shop("4")).ok());
-  EXPECT_TRUE(history.Await([](const auto& value) { return value.back().contains("4"); }));
+  EXPECT_TRUE(history.Await(
+      [](const auto& value) { return !value.empty() && value.back().contains("4"); }));
   EXPECT_EQ((std::vector<Identities>{{"1", "2", "3"}, {"1", "2", "3", "4"}}), history.value());
 }
 
@@ -492,7 +498,8 @@ TEST_F(RegistryDefectOfConnections, AForgetfulServiceManagerMakesNobodyDisappear
   Settle(*server);
   Settle(*reader);
   EXPECT_TRUE(server->Register(Shop("2")).ok());
-  EXPECT_TRUE(history.Await([](const auto& value) { return value.back().contains("2"); }));
+  EXPECT_TRUE(history.Await(
+      [](const auto& value) { return !value.empty() && value.back().contains("2"); }));
   for (const Identities& one : history.value()) EXPECT_TRUE(one.contains("1"));
 }
 

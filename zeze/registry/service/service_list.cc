@@ -84,6 +84,7 @@ void SubscribedList::OnAnswer(Time now, const ServicesByVersion& services) {
 }
 
 void SubscribedList::OnEdit(const ServiceEdit& edit) {
+  if (list_ == nullptr) return;  // Of an earlier subscription; the answer will have it.
   for (const ServiceInfo& info : edit.remove) {
     if (Concerns(info)) entries_.erase({info.version, info.identity});
   }

@@ -25,6 +25,8 @@ class SubscribedListTest : public ::testing::Test {
 
 TEST_F(SubscribedListTest, NothingIsKnownBeforeTheFirstAnswer) {
   EXPECT_EQ(nullptr, list_.list());
+  list_.OnEdit({.add = {Info("1")}});  // For an earlier subscription of the same name.
+  EXPECT_EQ(nullptr, list_.list());
   list_.OnAnswer(seconds(0), {});
   ASSERT_NE(nullptr, list_.list());
   EXPECT_EQ(0U, list_.list()->size());
