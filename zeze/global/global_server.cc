@@ -304,6 +304,13 @@ void GlobalServer::OnTerm(Time now, const Result<std::int64_t>& term) {
   if (term.ok() && term.value() > term_) Depose(now);
 }
 
+void GlobalServer::OnHistoryLost(Time now) {
+  now_ = now;
+  if (phase_ == Phase::kDeposed) return;
+  output_.Alert("the database is another copy than before: what it acknowledged may be gone");
+  Depose(now);
+}
+
 void GlobalServer::OnServerRow(Time now, std::int32_t server_id,
                                const Result<Fence::ServerRow>& row) {
   now_ = now;

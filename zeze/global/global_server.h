@@ -95,6 +95,8 @@ class GlobalServer final : private DirectoryOutput {
   void OnTermRaised(Time now, const Result<std::int64_t>& term);
   // The shard's term in the database.
   void OnTerm(Time now, const Result<std::int64_t>& term);
+  // The database is another copy than before: what it said may be gone (rule 48).
+  void OnHistoryLost(Time now);
   void OnLiveServers(Time now, const Result<std::vector<LiveServer>>& servers);
   void OnEvicted(Time now, std::int32_t server_id, std::int64_t epoch,
                  const Result<EvictOutcome>& outcome);

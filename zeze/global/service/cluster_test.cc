@@ -153,6 +153,19 @@ TEST(Cluster, ACrashedServersRecordsAreFreeWhenItsLeaseIsOver) {
   EXPECT_EQ(0, b.Add(1, 1));
 }
 
+TEST(Cluster, ServersEndWhenTheDatabaseBecomesAnotherCopy) {
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1");
+  Server a(database, 1, global.port());
+  EXPECT_EQ(0, a.Add(1, 5));
+
+  BecomeAnotherCopy(*database);
+  while (!a.fenced()) std::this_thread::yield();
+
+  EXPECT_NE(0, a.Add(1, 1));
+  a.Crash();
+}
+
 TEST(Cluster, AServerThatAnOperatorCleansUpStopsItself) {
   const auto database = NewMemoryDatabase();
   Global global(database, "g1");

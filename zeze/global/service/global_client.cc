@@ -42,6 +42,9 @@ class GlobalClient::Impl {
         fence_.Start({.server_id = options_.server_id, .holder = options_.holder});
     if (!started.ok()) return started.error();
     epoch_ = started.value().epoch;
+    Result<std::string> history = fence_.History();
+    if (!history.ok()) return history.error();
+    history_ = std::move(history).value();
     if (options_.shards.empty()) {
       if (Result<void> alone = CheckAlone(); !alone.ok()) return alone;
     }
@@ -141,6 +144,12 @@ class GlobalClient::Impl {
         Fenced(renewed.error().message());
         return;
       }
+      // Another copy may lack flushes and epochs that were acknowledged (rule 48).
+      if (Result<std::string> history = fence_.History();
+          history.ok() && history.value() != history_) {
+        Fenced("the database is another copy than before: what it acknowledged may be gone");
+        return;
+      }
       if (!renewed.ok()) {
         ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "the lease was not renewed: {}",
                                renewed.error().message());
@@ -181,6 +190,7 @@ class GlobalClient::Impl {
   std::atomic<std::int64_t> lease_until_ = 0;
   std::atomic<bool> fenced_ = false;
   std::int64_t epoch_ = 0;
+  std::string history_;  // Of the database, at the start.
   bool stopped_ = false;
   std::vector<std::unique_ptr<ShardSession>> shards_;
   Mutex mutex_;

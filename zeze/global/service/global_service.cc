@@ -166,7 +166,13 @@ class GlobalService::Impl final : public GlobalOutput {
       auto terms = fence_.Terms();
       Result<std::int64_t> result =
           terms.ok() ? Result<std::int64_t>(terms.value()[options_.shard]) : terms.error();
-      return [this, result] { machine_.OnTerm(Now(), result); };
+      auto history = fence_.History();
+      return [this, result, history] {
+        machine_.OnTerm(Now(), result);
+        if (!history.ok()) return;
+        if (history_.empty()) history_ = history.value();
+        if (history_ != history.value()) machine_.OnHistoryLost(Now());
+      };
     });
   }
   void ListLive() override {
@@ -258,6 +264,7 @@ class GlobalService::Impl final : public GlobalOutput {
   // At most a tick ago. Enough for requests, which are too many to look at the clock for each: they
   // start no wait that anybody's safety depends on.
   GlobalServer::Time recent_now_{0};
+  std::string history_;  // Of the database, when it was first asked.
   WaitGroup background_;
   bool serving_ = false;
   bool deposed_ = false;

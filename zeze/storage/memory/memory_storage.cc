@@ -45,7 +45,13 @@ class MemoryDatabase {
   std::map<std::string, std::shared_ptr<Rows>, std::less<>> tables ZEZE_GUARDED_BY(mutex);
   std::map<std::string, VersionedData, std::less<>> versioned ZEZE_GUARDED_BY(mutex);
   FenceTable fences ZEZE_GUARDED_BY(mutex);
+  int copy ZEZE_GUARDED_BY(mutex) = 0;
 };
+
+void BecomeAnotherCopy(MemoryDatabase& database) {
+  MutexLock lock(database.mutex);
+  ++database.copy;
+}
 
 namespace {
 
@@ -187,8 +193,10 @@ class MemoryFence final : public Fence {
     return database_.fences.Read(server_id);
   }
 
-  // The rows are never older than they were.
-  Result<std::string> History() override { return std::string("memory"); }
+  Result<std::string> History() override {
+    MutexLock lock(database_.mutex);
+    return "memory " + std::to_string(database_.copy);
+  }
 
   // The fence statement of a flush, under the lock of the database; nothing to check before Start.
   Result<void> PassFlush() {

@@ -22,6 +22,10 @@ class MemoryDatabase;
 
 std::shared_ptr<MemoryDatabase> NewMemoryDatabase();
 
+// For tests: from now on it says that it is another copy, as after a fail-over to a replica that may
+// lack what was acknowledged.
+void BecomeAnotherCopy(MemoryDatabase& database);
+
 // Never fails, and no operation ever returns kUnavailable, kUnknownOutcome or kCorrupt. Several
 // storages may be open on one database, as several servers on one SQL database, each with a fence
 // of its own. A null database stands for a new one.
