@@ -182,9 +182,7 @@ void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& requ
   const std::vector<SessionId> wrong = directory_.Announce(id, request.rights, known);
   sessions_.at(id).announced = true;
   if (!wrong.empty()) {
-    for (const SessionId one : wrong) {
-      StartEvict(now, one, "announced rights contradict each other");
-    }
+    EvictTheContradictory(now, wrong);
     return;
   }
   output_.SendLoginReply(from, {.outcome = LoginOutcome::kAccepted, .term = term_});
@@ -252,6 +250,17 @@ void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why) {
   session.state = State::kEvicting;
   session.due = Time::max();
   output_.Evict(session.server_id, session.epoch, term_);
+}
+
+// The book does not say what they have, so the end of one does not free it: as after a start,
+// nothing is granted until none of them can use a right any more (hole 30).
+void GlobalServer::EvictTheContradictory(Time now, const std::vector<SessionId>& sessions) {
+  phase_ = Phase::kRecovering;
+  directory_.Pause();
+  for (const SessionId id : sessions) {
+    sessions_.at(id).announced = false;
+    StartEvict(now, id, "announced rights contradict each other");
+  }
 }
 
 // Its successor says that it is gone; freed when the database says so too.

@@ -143,7 +143,7 @@ class GlobalServer final : private DirectoryOutput {
     kNew,
     kRaisingTerm,
     kListing,
-    kRecovering,  // Not all listed servers have announced their rights.
+    kRecovering,  // Somebody has rights that are not known.
     kServing,
     kDeposed,
   };
@@ -188,6 +188,7 @@ class GlobalServer final : private DirectoryOutput {
   void Unbind(Time now, SessionId id);
   void Remove(SessionId id);
   void StartEvict(Time now, SessionId id, const std::string& why);
+  void EvictTheContradictory(Time now, const std::vector<SessionId>& sessions);
   void Supersede(Time now, SessionId id);
   void Fenced(Time now, SessionId id);
   void EvictTheSilent(Time now);

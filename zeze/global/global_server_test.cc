@@ -1,0 +1,125 @@
+#include "zeze/global/global_server.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/global/directory.h"
+#include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
+#include "zeze/transaction/coherence.h"
+
+namespace zeze::global {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kTerm = 2;
+constexpr std::int64_t kEpoch = 1;
+
+// A Global of term 2 whose servers are there from before. Writes down what it grants and evicts.
+class GlobalServerTest : public ::testing::Test, private GlobalOutput {
+ protected:
+  void SendLoginReply(ConnectionId /*to*/, const LoginReply& /*reply*/) override {}
+  void SendGrant(ConnectionId to, std::uint64_t /*request*/, std::string_view key,
+                 Right right) override {
+    said.push_back(fmt::format("grant {} {} {}", to, key, static_cast<int>(right)));
+  }
+  void SendRefusal(ConnectionId to, std::uint64_t /*request*/, std::string_view key,
+                   Right /*wanted*/, Refusal /*refusal*/) override {
+    said.push_back(fmt::format("refuse {} {}", to, key));
+  }
+  void SendReleased(ConnectionId /*to*/, std::uint64_t /*request*/,
+                    std::string_view /*key*/) override {}
+  void SendReduce(ConnectionId /*to*/, std::uint64_t /*serial*/, std::string_view /*key*/,
+                  Right /*right*/) override {}
+  void Close(ConnectionId /*connection*/) override {}
+  void RaiseTerm() override {}
+  void ReadTerm() override {}
+  void ListLive() override {}
+  void Evict(std::int32_t server_id, std::int64_t /*epoch*/, std::int64_t /*term*/) override {
+    said.push_back(fmt::format("evict {}", server_id));
+  }
+  void ReadServer(std::int32_t /*server_id*/) override {}
+  void LeaseOver(std::int32_t /*server_id*/, std::int64_t /*epoch*/) override {}
+  void Alert(const std::string& /*text*/) override {}
+
+  // Servers 1 to 3 are listed.
+  void Start() {
+    global.Start(now);
+    global.OnTermRaised(now, kTerm);
+    std::vector<LiveServer> live;
+    for (const std::int32_t id : {1, 2, 3}) {
+      live.push_back({.server_id = id, .epoch = kEpoch, .holder = {}});
+    }
+    global.OnLiveServers(now, live);
+  }
+
+  // Over a connection with the server's number.
+  void Login(std::int32_t server_id, std::vector<HeldRight> rights) {
+    global.OnLogin(now, static_cast<ConnectionId>(server_id),
+                   {.server_id = server_id,
+                    .epoch = kEpoch,
+                    .start_term = kTerm - 1,
+                    .rights = std::move(rights)});
+  }
+
+  // As long as a lease can have lasted. Whoever is connected is heard meanwhile.
+  void WaitOut(std::int32_t heard) {
+    now += options.lease.free_after();
+    global.OnKeepAlive(now, static_cast<ConnectionId>(heard));
+    global.Tick(now);
+  }
+
+  std::vector<std::string> Take() { return std::exchange(said, {}); }
+
+  std::chrono::nanoseconds now = std::chrono::seconds(100);
+  GlobalOptions options;
+  std::vector<std::string> said;
+  GlobalServer global{options, *this};
+};
+
+// Hole 30. What contradicts the book is not in it; so one of the two may be gone, and the other
+// still use the right.
+TEST_F(GlobalServerTest, NothingIsGrantedUntilAllWhoContradictEachOtherAreGone) {
+  Start();
+  Login(3, {});
+  Login(1, {{.key = "a", .right = Right::kModify}});
+  Login(2, {{.key = "a", .right = Right::kModify}});
+  EXPECT_THAT(Take(), ElementsAre("evict 1", "evict 2"));
+
+  global.OnEvicted(now, 1, kEpoch, EvictOutcome::kEvicted);
+  WaitOut(3);
+  global.OnAcquire(now, 3, 1, "a", Right::kModify);
+  EXPECT_THAT(Take(), IsEmpty()) << "server 2 is not even fenced";
+
+  global.OnEvicted(now, 2, kEpoch, EvictOutcome::kEvicted);
+  WaitOut(3);
+  EXPECT_THAT(Take(), ElementsAre("grant 3 a 2"));
+}
+
+TEST_F(GlobalServerTest, NothingIsGrantedWhileSomebodyClaimsMoreThanTheBookSays) {
+  Start();
+  for (const std::int32_t id : {1, 2, 3}) Login(id, {});
+  ASSERT_TRUE(global.serving());
+
+  Login(2, {{.key = "a", .right = Right::kModify}});
+  EXPECT_THAT(Take(), ElementsAre("evict 2"));
+  global.OnAcquire(now, 3, 1, "a", Right::kModify);
+  EXPECT_THAT(Take(), IsEmpty());
+
+  global.OnEvicted(now, 2, kEpoch, EvictOutcome::kEvicted);
+  WaitOut(3);
+  EXPECT_THAT(Take(), ElementsAre("grant 3 a 2"));
+}
+
+}  // namespace
+}  // namespace zeze::global
