@@ -121,5 +121,38 @@ TEST_F(GlobalServerTest, NothingIsGrantedWhileSomebodyClaimsMoreThanTheBookSays)
   EXPECT_THAT(Take(), ElementsAre("grant 3 a 2"));
 }
 
+// Hole 8. It is Global that is cut off, not they: they would all be killed by the database.
+TEST_F(GlobalServerTest, Hole08AGlobalThatHearsFewOfAllEvictsNobody) {
+  Start();
+  for (const std::int32_t id : {1, 2, 3}) {
+    Login(id, {{.key = std::to_string(id), .right = Right::kModify}});
+  }
+  global.OnClosed(now, 1);
+  global.OnClosed(now, 2);
+  global.OnAcquire(now, 3, 1, "1", Right::kModify);
+  EXPECT_THAT(Take(), ElementsAre("refuse 3 1"));
+
+  WaitOut(3);
+  EXPECT_THAT(Take(), IsEmpty());
+
+  // Only one is silent: then it is that one.
+  Login(2, {{.key = "2", .right = Right::kModify}});
+  global.OnAcquire(now, 3, 2, "1", Right::kModify);
+  now += options.silence_max * 2;
+  global.OnKeepAlive(now, 2);
+  global.OnKeepAlive(now, 3);
+  global.Tick(now);
+  EXPECT_THAT(Take(), ElementsAre("refuse 3 1", "evict 1"));
+}
+
+// Rule 38: nobody is evicted who is in nobody's way.
+TEST_F(GlobalServerTest, ASilentServerInNobodysWayKeepsItsRights) {
+  Start();
+  for (const std::int32_t id : {1, 2, 3}) Login(id, {});
+  global.OnClosed(now, 1);
+  WaitOut(2);
+  EXPECT_THAT(Take(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace zeze::global

@@ -1,6 +1,7 @@
 // Several servers, in one process but with connections, over one database and one Global.
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -75,6 +77,40 @@ TEST(Cluster, MovesBetweenRandomRecordsFromAllServersSumToZero) {
     EXPECT_EQ(0, sum);
     EXPECT_EQ(added, server->Read(100));
   }
+}
+
+// Hole 10. Each server has what the other one wants next. Rights that were not kept for a moment would be
+// taken away before they are used, again and again; kept in no order each would wait for the other
+// until the moment is over.
+TEST(Cluster, Hole10ServersThatWantRecordsCrosswiseGoOn) {
+  constexpr int kRounds = 20;
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1");
+  Server a(database, 1, global.port());
+  Server b(database, 2, global.port());
+  std::barrier together(2);
+  std::atomic<int> runs = 0;
+  std::chrono::steady_clock::duration took{};
+  {
+    const auto move = [&](Server& server, std::int64_t from, std::int64_t to) {
+      bool first = true;
+      EXPECT_EQ(0, server.MoveThen(from, to, 1, [&] {
+        ++runs;
+        if (std::exchange(first, false)) together.arrive_and_wait();
+      }));
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      std::jthread other([&] {
+        for (int i = 0; i < kRounds; ++i) move(b, 2 * i + 1, 2 * i);
+      });
+      for (int i = 0; i < kRounds; ++i) move(a, 2 * i, 2 * i + 1);
+    }
+    took = std::chrono::steady_clock::now() - begin;
+  }
+  EXPECT_LT(took, kRounds * std::chrono::milliseconds(25)) << "half of how long a right is kept";
+  EXPECT_LE(runs, kRounds * 4);
+  for (std::int64_t key = 0; key < 2 * kRounds; ++key) EXPECT_EQ(0, a.Read(key));
 }
 
 TEST(Cluster, AnnouncedRecordsComeTogether) {

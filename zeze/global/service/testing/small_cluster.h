@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -119,6 +120,16 @@ class Server {
   std::int64_t Move(std::int64_t from, std::int64_t to, std::int64_t amount) {
     return engine_.Call("move", [&](Transaction& tx) {
       accounts_.GetOrAdd(tx, from)->balance -= amount;
+      accounts_.GetOrAdd(tx, to)->balance += amount;
+      return 0;
+    });
+  }
+  // Does something when it has the first record and not the second.
+  std::int64_t MoveThen(std::int64_t from, std::int64_t to, std::int64_t amount,
+                        const std::function<void()>& between) {
+    return engine_.Call("move", [&](Transaction& tx) {
+      accounts_.GetOrAdd(tx, from)->balance -= amount;
+      between();
       accounts_.GetOrAdd(tx, to)->balance += amount;
       return 0;
     });
