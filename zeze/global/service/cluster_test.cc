@@ -113,6 +113,25 @@ TEST(Cluster, Hole10ServersThatWantRecordsCrosswiseGoOn) {
   for (std::int64_t key = 0; key < 2 * kRounds; ++key) EXPECT_EQ(0, a.Read(key));
 }
 
+// Hole 10, the other half: what was just granted is not taken away before it was used once.
+TEST(Cluster, Hole10AFreshRightLastsForOneCommit) {
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1");
+  Server a(database, 1, global.port());
+  Server b(database, 2, global.port());
+  int runs = 0;
+  std::jthread other;
+  EXPECT_EQ(0, a.MoveThen(1, 2, 1, [&] {
+    if (++runs > 1) return;
+    other = std::jthread([&] { EXPECT_EQ(0, b.Add(1, 1)); });
+    // Long enough for the question to come, shorter than the right is kept.
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }));
+  EXPECT_EQ(1, runs);
+  other.join();
+  EXPECT_EQ(0, a.Read(1));
+}
+
 TEST(Cluster, AnnouncedRecordsComeTogether) {
   constexpr std::int64_t kKeys = 200;
   const auto database = NewMemoryDatabase();
