@@ -28,7 +28,7 @@ namespace zeze::bench {
 
 namespace {
 
-// --- the few messages, in the encoding of protocol buffers ----------------------------------------
+// --- the few messages, in the encoding of protocol buffers ------------------------------------
 
 void AddVarint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
@@ -74,7 +74,7 @@ std::string FieldOf(std::string_view message, std::uint64_t field, std::uint64_t
   return "";
 }
 
-// --- the connection -------------------------------------------------------------------------------
+// --- the connection ---------------------------------------------------------------------------
 
 // HTTP/2 with gRPC's framing on one socket. Throws std::runtime_error when it breaks.
 class GrpcConnection {
@@ -200,7 +200,7 @@ class GrpcConnection {
 
 }  // namespace
 
-// --- the clients ----------------------------------------------------------------------------------
+// --- the clients ------------------------------------------------------------------------------
 
 class EtcdClient::Impl {
  public:

@@ -1,4 +1,5 @@
-// Strangers at Global's port: whatever they send, its memory stays bounded and honest servers go on.
+// Strangers at Global's port: whatever they send, its memory stays bounded, and honest servers go
+// on.
 
 #include <chrono>
 #include <cstddef>

@@ -22,8 +22,8 @@ class MemoryDatabase;
 
 std::shared_ptr<MemoryDatabase> NewMemoryDatabase();
 
-// For tests: from now on it says that it is another copy, as after a fail-over to a replica that may
-// lack what was acknowledged.
+// For tests: from now on it says that it is another copy, as after a fail-over to a replica that
+// may lack what was acknowledged.
 void BecomeAnotherCopy(MemoryDatabase& database);
 
 // Never fails, and no operation ever returns kUnavailable, kUnknownOutcome or kCorrupt. Several
