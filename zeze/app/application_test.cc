@@ -255,5 +255,20 @@ TEST_F(ApplicationTest, RefusesDatabasesItDoesNotHave) {
   EXPECT_THAT(options.error().message(), HasSubstr("MongoDB is not built"));
 }
 
+// Hole 14. A crash between the commits of two databases would leave half a transaction.
+TEST_F(ApplicationTest, Hole14RefusesASecondDatabase) {
+  xml::Diagnostics diagnostics;
+  auto config =
+      Config::Parse(R"(<zeze><DatabaseConf DatabaseType="Memory" DatabaseUrl=""/>)"
+                    R"(<DatabaseConf Name="other" DatabaseType="Memory" DatabaseUrl=""/></zeze>)",
+                    "zeze.xml", {}, diagnostics);
+  ASSERT_TRUE(config.has_value()) << diagnostics.Format();
+
+  auto options = OptionsFromConfig(*config);
+
+  ASSERT_FALSE(options.ok());
+  EXPECT_THAT(options.error().message(), HasSubstr("2 databases are configured"));
+}
+
 }  // namespace
 }  // namespace zeze

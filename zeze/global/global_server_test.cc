@@ -81,8 +81,10 @@ class GlobalServerTest : public ::testing::Test, private GlobalOutput {
 
   std::vector<std::string> Take() { return std::exchange(said, {}); }
 
+  explicit GlobalServerTest(const GlobalOptions& machine = {}) : options(machine) {}
+
   std::chrono::nanoseconds now = std::chrono::seconds(100);
-  GlobalOptions options;
+  const GlobalOptions options;
   std::vector<std::string> said;
   GlobalServer global{options, *this};
 };
@@ -143,6 +145,61 @@ TEST_F(GlobalServerTest, Hole08AGlobalThatHearsFewOfAllEvictsNobody) {
   global.OnKeepAlive(now, 3);
   global.Tick(now);
   EXPECT_THAT(Take(), ElementsAre("refuse 3 1", "evict 1"));
+}
+
+// Hole 17. Nothing fences an old peer, so nothing but time makes its rights free.
+TEST_F(GlobalServerTest, Hole17OldPeersAreRefusedUnlessTimeIsGivenToThem) {
+  Start();
+  EXPECT_FALSE(global.OnUnfencedLogin(now, 9, 9, false));
+}
+
+class GlobalServerWithOldPeersTest : public GlobalServerTest {
+ protected:
+  static constexpr auto kWait = std::chrono::seconds(75);
+  GlobalServerWithOldPeersTest() : GlobalServerTest({.lease = {}, .unfenced_wait = kWait}) {}
+};
+
+TEST_F(GlobalServerWithOldPeersTest, Hole17NothingIsGrantedWhileAnUnknownOneMayHaveRights) {
+  Start();
+  for (const std::int32_t id : {1, 2, 3}) Login(id, {});
+  global.OnAcquire(now, 3, 1, "a", Right::kModify);
+  EXPECT_THAT(Take(), IsEmpty());
+  now += kWait;
+  global.OnKeepAlive(now, 3);
+  global.Tick(now);
+  EXPECT_THAT(Take(), ElementsAre("grant 3 a 2"));
+}
+
+TEST_F(GlobalServerWithOldPeersTest, Hole17ASilentOneIsNotEvictedAndACleanUpWaits) {
+  Start();
+  for (const std::int32_t id : {1, 2, 3}) Login(id, {});
+  ASSERT_TRUE(global.OnUnfencedLogin(now, 9, 9, false));
+  now += kWait;
+  for (const std::int32_t id : {1, 2, 3}) global.OnKeepAlive(now, static_cast<ConnectionId>(id));
+  global.Tick(now);
+  global.OnAcquire(now, 9, 1, "a", Right::kModify);
+  EXPECT_THAT(Take(), ElementsAre("grant 9 a 2"));
+
+  global.OnClosed(now, 9);
+  global.OnAcquire(now, 3, 1, "a", Right::kModify);
+  EXPECT_THAT(Take(), ElementsAre("refuse 3 a"));
+  now += kWait * 10;
+  for (const std::int32_t id : {1, 2, 3}) global.OnKeepAlive(now, static_cast<ConnectionId>(id));
+  global.Tick(now);
+  global.OnAcquire(now, 3, 2, "a", Right::kModify);
+  EXPECT_THAT(Take(), ElementsAre("refuse 3 a")) << "only an operator can know that it is dead";
+
+  ASSERT_TRUE(global.Cleanup(now, 9));
+  now += kWait - std::chrono::seconds(1);
+  for (const std::int32_t id : {1, 2, 3}) global.OnKeepAlive(now, static_cast<ConnectionId>(id));
+  global.Tick(now);
+  global.OnAcquire(now, 3, 3, "a", Right::kModify);
+  EXPECT_THAT(Take(), ElementsAre("refuse 3 a"));
+  now += std::chrono::seconds(1);
+  for (const std::int32_t id : {1, 2, 3}) global.OnKeepAlive(now, static_cast<ConnectionId>(id));
+  global.Tick(now);
+  global.OnAcquire(now, 3, 4, "a", Right::kModify);
+  EXPECT_THAT(Take(), ElementsAre("grant 3 a 2"));
 }
 
 // Rule 38: nobody is evicted who is in nobody's way.
