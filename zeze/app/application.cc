@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "zeze/app/liveness.h"
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
 #include "zeze/base/check.h"
@@ -141,12 +142,16 @@ Application::Application(std::string name, ApplicationOptions options,
                                                    .attempts_max = options_.attempts_max,
                                                    .dirty_records_max = options_.dirty_records_max,
                                                    .on_fenced = options_.on_fenced});
+  if (options_.liveness.period.count() > 0) {
+    liveness_ = std::make_unique<LivenessProbe>(*engine_, options_.liveness, *options_.clock);
+  }
 }
 
 Application::~Application() {
   if (const Result<void> stopped = Stop(); !stopped.ok()) {
     ZEZE_LOG_ERROR("{} ended without saving everything: {}", name_, stopped.error().message());
   }
+  if (liveness_ != nullptr) liveness_->Stop();
   // Its sessions use the engine, which ends first.
   if (client_ != nullptr) client_->Abandon();
 }
@@ -238,7 +243,13 @@ Result<void> Application::Start() {
   scheduler_ = std::make_unique<Scheduler>(*workers_, Scheduler::Options{.clock = options_.clock});
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
-  return StartModules();
+  if (Result<void> modules = StartModules(); !modules.ok()) return modules;
+  return liveness_ == nullptr ? Result<void>() : liveness_->Start(*workers_);
+}
+
+LivenessStatus Application::liveness() const {
+  ZEZE_CHECK(liveness_ != nullptr);
+  return liveness_->status();
 }
 
 Result<void> Application::StartModules() {
@@ -261,6 +272,7 @@ void Application::StopModules() {
 
 Result<void> Application::Stop() {
   if (stopped_ || !started_) return {};
+  if (liveness_ != nullptr) liveness_->BeginStop();
   scheduler_->Shutdown();
   one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
   workers_->Shutdown(ThreadPool::Pending::kDiscard);
@@ -271,6 +283,7 @@ Result<void> Application::Stop() {
   }
   critical_->Shutdown(ThreadPool::Pending::kRun);
   watchdog_.reset();
+  if (liveness_ != nullptr) liveness_->Stop();
   stopped_ = true;
   return storage_->Close();
 }

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "zeze/app/liveness.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
@@ -105,6 +106,9 @@ struct ApplicationOptions {
   // A deleted variable id may come back with a compatible type.
   bool reuse_variable_ids = true;
 
+  // The probe that runs transactions to see whether this process works.
+  LivenessOptions liveness = {};
+
   Clock* clock = &SystemClock();
 };
 
@@ -155,6 +159,9 @@ class Application {
     return one_by_one_->Post(key, MakeTask(name, std::move(procedure), std::move(done)));
   }
 
+  // Whether procedures run and are saved. Only after Start, and only if there is a probe.
+  LivenessStatus liveness() const;
+
   const std::string& name() const { return name_; }
   const ApplicationOptions& options() const { return options_; }
   Engine& engine() { return *engine_; }
@@ -184,6 +191,7 @@ class Application {
   std::vector<Module*> modules_;
   std::size_t started_modules_ = 0;
   std::vector<TableBase*> tables_;
+  std::unique_ptr<LivenessProbe> liveness_;  // Outlives the engine, which has its table.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<ThreadPool> critical_;
   std::unique_ptr<ThreadPool> workers_;

@@ -123,9 +123,10 @@ void Checkpoint::Abandon() {
 }
 
 Result<void> Checkpoint::RunExclusive(Scope scope) {
-  running_ = true;
-  mutex_.Unlock();
   const auto begin = options_.clock->Now();
+  running_ = true;
+  running_since_ = begin;
+  mutex_.Unlock();
   Result<Done> result = Run(scope);
   const auto end = options_.clock->Now();
   mutex_.Lock();
@@ -476,6 +477,7 @@ CheckpointStatistics Checkpoint::statistics() const {
   statistics.dirty_records =
       static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.load(std::memory_order_relaxed), 0));
   statistics.since_last_success = options_.clock->Now() - last_success_;
+  if (running_) statistics.running_for = options_.clock->Now() - running_since_;
   return statistics;
 }
 

@@ -48,6 +48,7 @@ struct CheckpointStatistics {
   std::uint64_t bytes_flushed = 0;
   std::uint64_t dirty_records = 0;  // About.
   std::chrono::nanoseconds last_duration{0};
+  std::chrono::nanoseconds running_for{0};         // Of a flush that is under way.
   std::chrono::nanoseconds since_last_success{0};  // The age of what a crash would bring back.
 };
 
@@ -187,6 +188,7 @@ class Checkpoint {
   mutable Mutex mutex_;
   CondVar changed_;
   bool running_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::chrono::nanoseconds running_since_ ZEZE_GUARDED_BY(mutex_){0};
   CheckpointStatistics statistics_ ZEZE_GUARDED_BY(mutex_);
   std::chrono::nanoseconds last_success_ ZEZE_GUARDED_BY(mutex_);
 
