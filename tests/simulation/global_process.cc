@@ -156,8 +156,8 @@ void GlobalProcess::LeaseOver(std::int32_t server_id, std::int64_t epoch) {
   cluster_.database.LeaseOver(process_, server_id, epoch, [](const Result<bool>&) {});
 }
 
-void GlobalProcess::Alert(const std::string& text) {
-  world_.Say(fmt::format("{}: {}", world_.name(process_), text));
+void GlobalProcess::Alert(const global::GlobalAlert& alert) {
+  world_.Say(fmt::format("{}: {}", world_.name(process_), alert.text));
 }
 
 }  // namespace zeze::simulation

@@ -49,7 +49,9 @@ class GlobalProcess final : public global::GlobalOutput {
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override;
   void ReadServer(std::int32_t server_id) override;
   void LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
-  void Alert(const std::string& text) override;
+  // No server here is out of the database's reach.
+  void StopServer(std::int32_t, std::uint64_t) override {}
+  void Alert(const global::GlobalAlert& alert) override;
 
  private:
   template <typename Deliver>

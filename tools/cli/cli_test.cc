@@ -92,9 +92,24 @@ class CliTest : public ::testing::Test {
 };
 
 TEST_F(CliTest, HelpEverywhereWithExamples) {
-  const std::vector<std::vector<std::string>> commands = {
-      {},      {"config"}, {"config", "check"}, {"config", "print"}, {"config", "explain"},
-      {"gen"}, {"new"},    {"global"},          {"service-manager"}, {"version"}};
+  const std::vector<std::vector<std::string>> commands = {{},
+                                                          {"config"},
+                                                          {"config", "check"},
+                                                          {"config", "print"},
+                                                          {"config", "explain"},
+                                                          {"gen"},
+                                                          {"new"},
+                                                          {"version"},
+                                                          {"global"},
+                                                          {"service-manager"},
+{"daemon"},
+                                                          {"admin"},
+                                                          {"admin", "keygen"},
+                                                          {"admin", "cleanup"},
+                                                          {"admin", "approve"},
+                                                          {"admin", "cancel"},
+                                                          {"admin", "list"},
+                                                          {"admin", "verify-log"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Outcome outcome = RunZeze(command);

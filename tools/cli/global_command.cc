@@ -2,21 +2,34 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait is of POSIX.
 #include <unistd.h>
 
+#include "tools/cli/alert_options.h"
 #include "tools/cli/open_database.h"
+#include "zeze/admin/admin_desk.h"
+#include "zeze/admin/alert_sender.h"
+#include "zeze/admin/audit_log.h"
+#include "zeze/admin/operator_key.h"
+#include "zeze/admin/operator_list.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/shell_command.h"
+#include "zeze/base/text.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/global/global_server.h"
 #include "zeze/global/lease.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
@@ -38,15 +51,77 @@ struct GlobalArguments {
   std::string tls_certificate;
   std::string tls_key;
   std::string tls_authorities;
+  std::string operators;
+  std::size_t approvals = 2;
+  std::chrono::nanoseconds cleanup_delay = std::chrono::minutes(1);
+  std::string audit_log;
+  AlertArguments alerts;
+  std::string fence_command;
+  std::chrono::nanoseconds fence_timeout = std::chrono::minutes(1);
 };
 
 // Unique among all processes and starts.
 std::string Holder() {
-  std::string host(256, '\0');
-  if (gethostname(host.data(), host.size() - 1) != 0) host = "unknown";
-  host.resize(host.find('\0'));
-  return fmt::format("{} pid {} at {}", host, getpid(),
+  return fmt::format("{} pid {} at {}", HostName(), getpid(),
                      SystemClock().SystemNow().time_since_epoch().count());
+}
+
+// The operators and their log, if there are any. Null: none.
+Result<std::unique_ptr<admin::AuditLog>> OpenDesk(const GlobalArguments& arguments,
+                                                  admin::AdminDeskOptions& desk) {
+  if (arguments.operators.empty() != arguments.audit_log.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--operators and --audit-log belong together: what operators do is written down");
+  }
+  if (arguments.operators.empty()) return std::unique_ptr<admin::AuditLog>();
+  Result<std::vector<admin::Operator>> operators = admin::LoadOperators(arguments.operators);
+  if (!operators.ok()) return operators.error();
+  const std::size_t count = operators.value().size();
+  if (arguments.approvals < 1 || arguments.approvals > count) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("--approvals {}: there are {} operators in {}", arguments.approvals,
+                             count, arguments.operators));
+  }
+  Result<std::unique_ptr<admin::AuditLog>> log =
+      admin::AuditLog::Open({.path = arguments.audit_log});
+  if (!log.ok()) return log;
+  desk.operators = std::move(operators).value();
+  desk.approvals = arguments.approvals;
+  desk.delay = arguments.cleanup_delay;
+  std::string names;
+  for (const admin::Operator& one : desk.operators) {
+    names += fmt::format(" {} {}", one.name, admin::FormatPublicKey(one.public_key));
+  }
+  // Open requests do not survive their Global: those before this line are void.
+  const Result<void> noted =
+      log.value()->Append("-", "start",
+                          fmt::format("shard {}, {} of {} operators, delay {}:{}", arguments.shard,
+                                      desk.approvals, count, FormatDuration(desk.delay), names));
+  if (!noted.ok()) return noted.error();
+  return log;
+}
+
+void SendAlert(admin::AlertSender& alerts, std::string_view kind,
+               const global::GlobalAlert& alert) {
+  admin::AlertMessage message{.kind = std::string(kind), .text = alert.text};
+  if (alert.server_id) {
+    message.details = {{"server_id", std::to_string(*alert.server_id)},
+                       {"epoch", std::to_string(alert.epoch)}};
+  }
+  alerts.Send(std::move(message));
+}
+
+// Only status 0 means that the server is stopped for certain.
+bool RunFenceCommand(const GlobalArguments& arguments, std::int32_t server_id) {
+  const Result<int> status =
+      RunShellCommand({.command = arguments.fence_command,
+                       .environment = {{"ZEZE_SERVER_ID", std::to_string(server_id)},
+                                       {"ZEZE_GLOBAL_SHARD", std::to_string(arguments.shard)}},
+                       .timeout = arguments.fence_timeout});
+  ZEZE_LOG_WARNING(
+      "the fence command for server {}: {}", server_id,
+      status.ok() ? fmt::format("status {}", status.value()) : status.error().message());
+  return status.ok() && status.value() == 0;
 }
 
 sigset_t EndSignals() {  // NOLINT(misc-include-cleaner): of <signal.h>.
@@ -58,24 +133,32 @@ sigset_t EndSignals() {  // NOLINT(misc-include-cleaner): of <signal.h>.
   return signals;
 }
 
+int Fail(const Error& error) {
+  std::cerr << "zeze global: " << error.message() << '\n';
+  return 1;
+}
+
 int RunGlobal(const GlobalArguments& arguments) {
   // Before any thread starts, so that all of them leave the signals to this one.
   const sigset_t signals = EndSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  if (Result<void> fits = CheckAlerts(arguments.alerts); !fits.ok()) return Fail(fits.error());
+  global::GlobalServiceOptions options;
+  Result<std::unique_ptr<admin::AuditLog>> log = OpenDesk(arguments, options.operators);
+  if (!log.ok()) return Fail(log.error());
   Result<std::unique_ptr<Storage>> storage = OpenDatabase(arguments.database);
-  if (!storage.ok()) {
-    std::cerr << "zeze global: " << storage.error().message() << '\n';
-    return 1;
-  }
+  if (!storage.ok()) return Fail(storage.error());
   if (storage.value()->fence() == nullptr) {
     std::cerr << "zeze global: " << storage.value()->Description()
               << " cannot be shared by several servers; use PostgreSQL or MariaDB\n";
     return 1;
   }
   ThreadPool pool({.name = "global", .thread_count = 4});
+  ThreadPool hooks({.name = "hooks", .thread_count = 2});
+  admin::AlertSender alerts(
+      AlertOptionsOf(arguments.alerts, fmt::format("global {}", arguments.shard)));
   IoThreads io({.name = "global-io"});
-  global::GlobalServiceOptions options;
   options.shard = arguments.shard;
   options.acceptor.ip = arguments.ip;
   options.acceptor.port = arguments.port;
@@ -95,12 +178,19 @@ int RunGlobal(const GlobalArguments& arguments) {
   options.machine.silence_max = std::chrono::milliseconds(arguments.silence_ms);
   options.machine.unfenced_wait = std::chrono::milliseconds(arguments.unfenced_wait_ms);
   options.holder = Holder();
+  options.audit_log = log.value().get();
+  options.hooks = &hooks;
+  options.alert = [&alerts](std::string_view kind, const global::GlobalAlert& alert) {
+    SendAlert(alerts, kind, alert);
+  };
+  if (!arguments.fence_command.empty()) {
+    options.stop_server = [&arguments](std::int32_t server_id) {
+      return RunFenceCommand(arguments, server_id);
+    };
+  }
   options.deposed = [self = getpid()] { kill(self, SIGUSR2); };
   global::GlobalService service(io, *storage.value()->fence(), pool, std::move(options));
-  if (Result<void> started = service.Start(); !started.ok()) {
-    std::cerr << "zeze global: " << started.error().message() << '\n';
-    return 1;
-  }
+  if (Result<void> started = service.Start(); !started.ok()) return Fail(started.error());
   std::cout << "listening on port " << service.address().port() << '\n' << std::flush;
   int signal = 0;
   sigwait(&signals, &signal);
@@ -108,6 +198,24 @@ int RunGlobal(const GlobalArguments& arguments) {
   if (signal != SIGUSR2) return 0;
   std::cerr << "zeze global: another process has taken over shard " << arguments.shard << '\n';
   return 1;
+}
+
+void AddOperatorOptions(CLI::App& command, GlobalArguments& arguments) {
+  command.add_option("--operators", arguments.operators,
+                     "File of the operators who may use \"zeze admin\": lines of a name and a "
+                     "public key");
+  command.add_option("--approvals", arguments.approvals, "How many of them must agree")
+      ->capture_default_str();
+  AddDurationOption(command, "--cleanup-delay", arguments.cleanup_delay,
+                    "Time to cancel an approved cleanup");
+  command.add_option("--audit-log", arguments.audit_log,
+                     "File in which everything that operators do is written down first");
+  AddAlertOptions(command, arguments.alerts);
+  command.add_option("--fence-command", arguments.fence_command,
+                     "Run by /bin/sh, with ZEZE_SERVER_ID in its environment, to stop a server of "
+                     "Zeze 1.6 that is lost; status 0: it does not run any more, for certain");
+  AddDurationOption(command, "--fence-timeout", arguments.fence_timeout,
+                    "The fence command is killed, and has failed, after so long");
 }
 
 }  // namespace
@@ -144,6 +252,7 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
                    "Allow servers of Zeze 1.6, and wait so many milliseconds for them (75000); the "
                    "cluster is then not safe from all faults")
       ->capture_default_str();
+  AddOperatorOptions(*command, *arguments);
   command->footer(
       "Example:\n"
       "  zeze global --database postgresql://zeze:secret@db/game --port 5002");

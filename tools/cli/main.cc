@@ -8,7 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/cli/admin_command.h"
 #include "tools/cli/config_command.h"
+#include "tools/cli/daemon_command.h"
 #include "tools/cli/global_command.h"
 #include "tools/cli/service_manager_command.h"
 #include "zeze/xml/diagnostics.h"
@@ -105,6 +107,8 @@ int Main(int argc, const char* const* argv) {
   cli::AddConfigCommand(app, exit_code);
   cli::AddGlobalCommand(app, exit_code);
   cli::AddServiceManagerCommand(app, exit_code);
+  cli::AddAdminCommand(app, exit_code);
+  cli::AddDaemonCommand(app, exit_code);
   AddVersionCommand(app);
   app.set_version_flag("--version", ZEZE_VERSION, "Print the version");
   app.require_subcommand(1);

@@ -85,6 +85,18 @@ Directory::Entries::iterator Directory::FindOrAdd(std::string_view key) {
   return at != entries_.end() ? at : entries_.try_emplace(CompactKey(key)).first;
 }
 
+void Directory::Set(Entry& entry, SessionId session, Right right) {
+  const Right before = entry.RightOf(session);
+  if (before == right) return;
+  entry.Set(session, right);
+  if (session >= counts_.size()) counts_.resize(std::size_t{session} + 1);
+  RightCounts& counts = counts_[session];
+  if (before == Right::kShare) --counts.share;
+  if (before == Right::kModify) --counts.modify;
+  if (right == Right::kShare) ++counts.share;
+  if (right == Right::kModify) ++counts.modify;
+}
+
 void Directory::EraseIfEmpty(Entries::iterator at) {
   if (at->second.empty()) entries_.erase(at);
 }
@@ -106,7 +118,7 @@ void Directory::Acquire(SessionId session, std::uint64_t request, std::string_vi
   const Request asked{.session = session, .wanted = wanted, .number = request};
   if (!paused_ && entry.waiting == nullptr && Satisfied(entry, asked)) {  // The usual case.
     const Right right = std::max(wanted, entry.RightOf(session));
-    entry.Set(session, right);
+    Set(entry, session, right);
     output_.Granted(session, request, key, right);
     return;
   }
@@ -158,7 +170,7 @@ void Directory::Advance(Entries::iterator at) {
       continue;
     }
     const Right right = std::max(first.wanted, entry.RightOf(first.session));
-    entry.Set(first.session, right);
+    Set(entry, first.session, right);
     output_.Granted(first.session, first.number, at->first.view(), right);
   }
   EraseIfEmpty(at);
@@ -168,7 +180,7 @@ Right Directory::Release(SessionId session, std::string_view key) {
   const auto at = entries_.find(key);
   if (at == entries_.end()) return Right::kInvalid;
   const Right held = at->second.RightOf(session);
-  at->second.Set(session, Right::kInvalid);
+  Set(at->second, session, Right::kInvalid);
   // A question that crossed this is still answered: the session says then that it has nothing.
   Advance(at);
   return held;
@@ -201,7 +213,7 @@ void Directory::Reduced(SessionId holder, std::uint64_t serial, std::string_view
   const std::size_t question = FindQuestion(at->second, holder, serial);
   if (question == kNone) return;
   const Right held = at->second.RightOf(holder);
-  if (now < held) at->second.Set(holder, now);
+  if (now < held) Set(at->second, holder, now);
   const Right wanted = at->second.waiting->requests.front().wanted;
   const bool enough = std::min(now, held) == Right::kInvalid ||
                       (wanted == Right::kShare && std::min(now, held) == Right::kShare);
@@ -257,7 +269,7 @@ void Directory::Drop(SessionId session) {
       KeysOf([session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
   for (const std::string& key : held) {
     const auto at = entries_.find(key);
-    at->second.Set(session, Right::kInvalid);
+    Set(at->second, session, Right::kInvalid);
     Advance(at);
   }
 }
@@ -280,7 +292,7 @@ std::vector<SessionId> Directory::Announce(SessionId session, std::span<const He
       conflict = true;
       wrong.push_back(holder);
     });
-    if (!conflict) at->second.Set(session, one.right);
+    if (!conflict) Set(at->second, session, one.right);
   }
   if (!wrong.empty()) wrong.push_back(session);
   std::sort(wrong.begin(), wrong.end());
@@ -292,7 +304,7 @@ std::vector<SessionId> Directory::Announce(SessionId session, std::span<const He
   for (const std::string& key : forgotten) {
     const auto at = entries_.find(key);
     const auto still = said.find(key);
-    at->second.Set(session, still == said.end() ? Right::kInvalid : still->second);
+    Set(at->second, session, still == said.end() ? Right::kInvalid : still->second);
     Advance(at);
   }
   return {};

@@ -40,6 +40,12 @@ enum class Refusal : std::uint8_t {
   kHolderFresh,        // It uses the right just now (old peers; ours defer instead). Try again.
 };
 
+// How many rights a session has.
+struct RightCounts {
+  std::size_t share = 0;
+  std::size_t modify = 0;
+};
+
 struct HeldRight {
   std::string key;
   Right right = Right::kInvalid;
@@ -94,6 +100,9 @@ class Directory {
 
   Right Held(SessionId session, std::string_view key) const;
   std::size_t key_count() const { return entries_.size(); }
+  RightCounts CountsOf(SessionId session) const {
+    return session < counts_.size() ? counts_[session] : RightCounts{};
+  }
   void ForEachHeld(SessionId session,
                    FunctionRef<void(std::string_view key, Right right)> visit) const;
 
@@ -141,6 +150,8 @@ class Directory {
   using Entries = boost::unordered_flat_map<CompactKey, Entry, Hash, std::equal_to<>>;
 
   Entries::iterator FindOrAdd(std::string_view key);
+  // Every change of a right goes through here, and is counted.
+  void Set(Entry& entry, SessionId session, Right right);
 
   // Serves requests, in order, for as long as no answer is missing.
   void Advance(Entries::iterator at);
@@ -155,6 +166,7 @@ class Directory {
 
   DirectoryOutput& output_;
   Entries entries_;
+  std::vector<RightCounts> counts_;  // By session.
   std::uint64_t last_serial_ = 0;
   bool paused_ = false;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -24,6 +25,28 @@ namespace {
 constexpr std::int64_t kUnfencedEpoch = 0;
 
 }  // namespace
+
+std::string_view ToString(AlertKind kind) {
+  switch (kind) {
+    case AlertKind::kLost:
+      return "lost";
+    case AlertKind::kReturned:
+      return "returned";
+    case AlertKind::kEvicted:
+      return "evicted";
+    case AlertKind::kFreed:
+      return "freed";
+    case AlertKind::kStopFailed:
+      return "stop_failed";
+    case AlertKind::kRecovering:
+      return "recovering";
+    case AlertKind::kServing:
+      return "serving";
+    case AlertKind::kDeposed:
+      return "deposed";
+  }
+  return "unknown";
+}
 
 GlobalServer::GlobalServer(const GlobalOptions& options, GlobalOutput& output)
     : options_(options), output_(output), directory_(*this) {
@@ -67,6 +90,11 @@ void GlobalServer::OnLiveServers(Time now, const Result<std::vector<LiveServer>>
   phase_ = Phase::kRecovering;
   term_due_ = now + options_.term_period;
   recovery_until_ = now + options_.unfenced_wait;
+  if (!sessions_.empty()) {
+    output_.Alert({.kind = AlertKind::kRecovering,
+                   .text = fmt::format("term {} begins: {} servers must announce their rights",
+                                       term_, sessions_.size())});
+  }
   FinishRecovery();
 }
 
@@ -76,6 +104,9 @@ void GlobalServer::FinishRecovery() {
     if (!session.announced) return;
   }
   phase_ = Phase::kServing;
+  output_.Alert({.kind = AlertKind::kServing,
+                 .text = fmt::format("serves, term {}, {} servers, {} keys", term_,
+                                     sessions_.size(), directory_.key_count())});
   directory_.Resume();
 }
 
@@ -91,7 +122,7 @@ SessionId GlobalServer::FindSession(std::int32_t server_id, std::int64_t epoch) 
 SessionId GlobalServer::AddSession(std::int32_t server_id, std::int64_t epoch) {
   SessionId id = 0;
   while (sessions_.contains(id)) ++id;
-  sessions_[id] = {.server_id = server_id, .epoch = epoch};
+  sessions_[id] = {.server_id = server_id, .epoch = epoch, .number = ++last_session_};
   return id;
 }
 
@@ -113,9 +144,13 @@ void GlobalServer::OnKeepAlive(Time now, ConnectionId from) {
 
 void GlobalServer::Bind(Time now, SessionId id, ConnectionId connection) {
   Unbind(now, id);
-  sessions_.at(id).connection = connection;
-  sessions_.at(id).in_the_way = false;
-  sessions_.at(id).heard = now;
+  Session& session = sessions_.at(id);
+  session.connection = connection;
+  session.in_the_way = false;
+  session.heard = now;
+  if (std::exchange(session.told_lost, false)) {
+    Tell(AlertKind::kReturned, session, "is connected again");
+  }
   connections_[connection] = id;
 }
 
@@ -207,6 +242,7 @@ bool GlobalServer::OnUnfencedLogin(Time now, ConnectionId from, std::int32_t ser
     return false;
   } else if (!again) {
     directory_.Drop(id);
+    sessions_.at(id).number = ++last_session_;
   }
   Session& session = sessions_.at(id);
   session.unfenced = true;
@@ -239,12 +275,12 @@ void GlobalServer::OnClosed(Time now, ConnectionId connection) {
 void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why) {
   Session& session = sessions_.at(id);
   if (session.state != State::kLive) return;
-  output_.Alert(
-      fmt::format("server {} (epoch {}) is evicted: {}", session.server_id, session.epoch, why));
+  Tell(AlertKind::kEvicted, session, "is evicted: " + why);
   Unbind(now, id);
-  if (session.unfenced) {  // There is nothing to fence it with (rule 49).
+  if (session.unfenced) {  // The database cannot fence it (rule 49).
     session.state = State::kFreeing;
     session.due = now + options_.unfenced_wait;
+    AskToStop(session);
     return;
   }
   session.state = State::kEvicting;
@@ -261,6 +297,56 @@ void GlobalServer::EvictTheContradictory(Time now, const std::vector<SessionId>&
     sessions_.at(id).announced = false;
     StartEvict(now, id, "announced rights contradict each other");
   }
+}
+
+void GlobalServer::Tell(AlertKind kind, const Session& session, const std::string& what) {
+  output_.Alert(
+      {.kind = kind,
+       .server_id = session.server_id,
+       .epoch = session.epoch,
+       .text = fmt::format("server {} (epoch {}) {}", session.server_id, session.epoch, what)});
+}
+
+void GlobalServer::AskToStop(Session& session) {
+  if (!options_.can_stop_servers) return;
+  session.stop_ticket = ++last_ticket_;
+  output_.StopServer(session.server_id, session.stop_ticket);
+}
+
+// Nobody has looked at it: only if it is stopped for certain are its rights free.
+void GlobalServer::StopUnfenced(Time now, SessionId id) {
+  Session& session = sessions_.at(id);
+  Tell(AlertKind::kEvicted, session, "is being stopped: it is silent and in the way of others");
+  Unbind(now, id);
+  session.state = State::kStopping;
+  session.due = Time::max();
+  AskToStop(session);
+}
+
+void GlobalServer::OnStopped(Time now, std::int32_t server_id, std::uint64_t ticket, bool surely) {
+  now_ = now;
+  const SessionId id = FindSession(server_id, kUnfencedEpoch);
+  if (id == kNoSession) return;
+  Session& session = sessions_.at(id);
+  // Not the answer to an older question: since then it may have been started again.
+  if (session.stop_ticket != ticket) return;
+  if (session.state != State::kStopping && session.state != State::kFreeing) return;
+  if (surely) {
+    Freed(id, "it is stopped");
+    return;
+  }
+  Tell(AlertKind::kStopFailed, session, "could not be stopped: see to it that it does not run");
+  if (session.state != State::kStopping) return;  // Freed when its time is over.
+  session.state = State::kLive;
+  session.stop_not_before = now + options_.stop_retry;
+}
+
+void GlobalServer::Freed(SessionId id, const std::string& why) {
+  const RightCounts rights = directory_.CountsOf(id);
+  Tell(AlertKind::kFreed, sessions_.at(id),
+       fmt::format("has lost its rights, {} to write and {} to read: {}", rights.modify,
+                   rights.share, why));
+  Remove(id);
 }
 
 // Its successor says that it is gone; freed when the database says so too.
@@ -302,7 +388,8 @@ void GlobalServer::OnEvicted(Time now, std::int32_t server_id, std::int64_t epoc
 void GlobalServer::Depose(Time now) {
   phase_ = Phase::kDeposed;
   directory_.Pause();
-  output_.Alert(fmt::format("term {} has passed: another Global has taken over", term_));
+  output_.Alert({.kind = AlertKind::kDeposed,
+                 .text = fmt::format("term {} has passed: another Global has taken over", term_)});
   for (auto& [id, session] : sessions_) Unbind(now, id);
 }
 
@@ -338,14 +425,43 @@ void GlobalServer::OnServerRow(Time now, std::int32_t server_id,
   }
 }
 
-bool GlobalServer::Cleanup(Time now, std::int32_t server_id) {
+bool GlobalServer::Cleanup(Time now, std::int32_t server_id, std::int64_t epoch,
+                           std::uint64_t session) {
   now_ = now;
+  const SessionId id = FindSession(server_id, epoch);
+  if (id == kNoSession) return false;
+  const Session& found = sessions_.at(id);
+  if (found.number != session) return false;
+  if (found.state != State::kLive && found.state != State::kStopping) return false;
+  if (found.state == State::kStopping) sessions_.at(id).state = State::kLive;
+  StartEvict(now, id, "operators asked for it");
+  return true;
+}
+
+bool GlobalServer::Cleanup(Time now, std::int32_t server_id) {
   for (const auto& [id, session] : sessions_) {
-    if (session.server_id != server_id || session.state != State::kLive) continue;
-    StartEvict(now, id, "an operator asked for it");
-    return true;
+    if (session.server_id == server_id && session.state == State::kLive) {
+      return Cleanup(now, server_id, session.epoch, session.number);
+    }
   }
   return false;
+}
+
+std::vector<ServerView> GlobalServer::Servers(Time now) const {
+  std::vector<ServerView> views;
+  for (const auto& [id, session] : sessions_) {
+    const bool connected = session.connection != 0;
+    views.push_back({.server_id = session.server_id,
+                     .epoch = session.epoch,
+                     .session = session.number,
+                     .unfenced = session.unfenced,
+                     .live = session.state == State::kLive || session.state == State::kStopping,
+                     .announced = session.announced,
+                     .connection = session.connection,
+                     .silent_for = now - (connected ? session.heard : session.silent_since),
+                     .rights = directory_.CountsOf(id)});
+  }
+  return views;
 }
 
 // When most are silent together it is more likely this Global that is cut off (rule 38).
@@ -364,13 +480,42 @@ void GlobalServer::EvictTheSilent(Time now) {
   std::vector<SessionId> silent;
   for (const auto& [id, session] : sessions_) {
     const bool blocks = session.in_the_way || !session.announced;
-    if (session.state == State::kLive && session.connection == 0 && blocks && !session.unfenced &&
-        now >= session.silent_since + options_.silence_max) {
+    if (session.state == State::kLive && session.connection == 0 && blocks &&
+        now >= EvictionTime(session)) {
       silent.push_back(id);
     }
   }
   if (silent.empty() || MostAreSilent()) return;
-  for (const SessionId id : silent) StartEvict(now, id, "it is silent and in the way of others");
+  for (const SessionId id : silent) {
+    if (sessions_.at(id).unfenced) {
+      StopUnfenced(now, id);
+    } else {
+      StartEvict(now, id, "it is silent and in the way of others");
+    }
+  }
+}
+
+// When a session may be evicted that has no connection and blocks others.
+GlobalServer::Time GlobalServer::EvictionTime(const Session& session) const {
+  if (!session.unfenced) return session.silent_since + options_.silence_max;
+  if (!options_.can_stop_servers) return Time::max();  // Operators decide.
+  return std::max(session.silent_since + options_.stop_after, session.stop_not_before);
+}
+
+// Short breaks are no loss.
+void GlobalServer::TellLosses(Time now) {
+  for (auto& [id, session] : sessions_) {
+    if (session.state != State::kLive || session.connection != 0 || session.told_lost ||
+        now < session.silent_since + options_.silence_max) {
+      continue;
+    }
+    session.told_lost = true;
+    const RightCounts rights = directory_.CountsOf(id);
+    Tell(AlertKind::kLost, session,
+         session.announced ? fmt::format("is lost; it has {} rights to write and {} to read",
+                                         rights.modify, rights.share)
+                           : "has not announced its rights; nothing is granted before");
+  }
 }
 
 // --- rights --------------------------------------------------------------------------------------
@@ -467,6 +612,7 @@ void GlobalServer::Tick(Time now) {
   }
   ExpireQuestions(now);
   CloseTheSilent(now);
+  TellLosses(now);
   EvictTheSilent(now);
   std::vector<SessionId> due;
   for (const auto& [id, session] : sessions_) {
@@ -476,7 +622,7 @@ void GlobalServer::Tick(Time now) {
     Session& session = sessions_.at(id);
     if (session.state == State::kFreeing) {
       if (!session.unfenced) output_.LeaseOver(session.server_id, session.epoch);
-      Remove(id);
+      Freed(id, "its time is over");
     } else {
       session.due = Time::max();
       if (session.state == State::kEvicting) {
@@ -500,10 +646,13 @@ GlobalServer::Time GlobalServer::NextDeadline() const {
     }
     if (session.state != State::kLive) {
       next = std::min(next, session.due);
-    } else if (session.connection == 0 && (session.in_the_way || !session.announced)) {
+      continue;
+    }
+    if (session.connection != 0 || phase_ == Phase::kDeposed) continue;
+    if (!session.told_lost) next = std::min(next, session.silent_since + options_.silence_max);
+    if (session.in_the_way || !session.announced) {
       // Later if it is due but most are silent.
-      next = std::min(
-          next, std::max(session.silent_since + options_.silence_max, now_ + options_.retry_delay));
+      next = std::min(next, std::max(EvictionTime(session), now_ + options_.retry_delay));
     }
   }
   return next;

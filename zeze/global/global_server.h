@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,9 +50,50 @@ struct GlobalOptions {
   // nothing is granted for so long.
   std::chrono::nanoseconds unfenced_wait{0};
 
+  // Whether StopServer of the output can stop a server for certain, however (power, hypervisor). It
+  // is used for old peers, which the database cannot fence.
+  bool can_stop_servers = false;
+  // An old peer without a connection that is in somebody's way is stopped after so long: it notices
+  // the loss itself after 8 s. If that fails, again after stop_retry.
+  std::chrono::nanoseconds stop_after = std::chrono::seconds(8);
+  std::chrono::nanoseconds stop_retry = std::chrono::seconds(30);
+
   // For tests of the simulator: each leaves a rule out.
   bool unsafe_free_at_once = false;
   bool unsafe_ignore_start_term = false;
+};
+
+enum class AlertKind : std::uint8_t {
+  kLost,        // A server has no connection, for longer than a moment.
+  kReturned,    // It is back.
+  kEvicted,     // Its rights are being taken away.
+  kFreed,       // They are free.
+  kStopFailed,  // It could not be stopped: people must do it.
+  kRecovering,  // This Global waits for the servers to announce their rights.
+  kServing,     // It has recovered.
+  kDeposed,     // Another Global has taken over.
+};
+// One word, for programs.
+std::string_view ToString(AlertKind kind);
+
+struct GlobalAlert {
+  AlertKind kind = AlertKind::kLost;
+  std::optional<std::int32_t> server_id = std::nullopt;
+  std::int64_t epoch = 0;
+  std::string text = {};  // For people.
+};
+
+// A server, as Global sees it.
+struct ServerView {
+  std::int32_t server_id = 0;
+  std::int64_t epoch = 0;
+  std::uint64_t session = 0;    // Another one for each login that began anew.
+  bool unfenced = false;        // An old peer.
+  bool live = true;             // False: its rights are being taken away.
+  bool announced = false;       // False: Global has restarted, and its rights are not known yet.
+  ConnectionId connection = 0;  // 0: none.
+  std::chrono::nanoseconds silent_for{0};  // Since something was heard, or it was lost.
+  RightCounts rights = {};
 };
 
 // What happens outside. Called while the machine works: do not call it back from here.
@@ -76,8 +118,12 @@ class GlobalOutput {
   // Not answered; if it fails, the next recovery waits once more.
   virtual void LeaseOver(std::int32_t server_id, std::int64_t epoch) = 0;
 
+  // Stops a server by other means than the database, if can_stop_servers; answered by OnStopped
+  // with the same ticket.
+  virtual void StopServer(std::int32_t server_id, std::uint64_t ticket) = 0;
+
   // For the operators (requirement G9).
-  virtual void Alert(const std::string& text) = 0;
+  virtual void Alert(const GlobalAlert& alert) = 0;
 
  protected:
   ~GlobalOutput() = default;
@@ -102,6 +148,10 @@ class GlobalServer final : private DirectoryOutput {
                  const Result<EvictOutcome>& outcome);
   void OnServerRow(Time now, std::int32_t server_id, const Result<Fence::ServerRow>& row);
 
+  // Whether the process is stopped for certain: it has ended, and nothing of it is on its way to
+  // the database any more.
+  void OnStopped(Time now, std::int32_t server_id, std::uint64_t ticket, bool surely);
+
   // --- messages ---
   void OnLogin(Time now, ConnectionId from, const LoginRequest& request);
   // False: not logged in.
@@ -120,8 +170,13 @@ class GlobalServer final : private DirectoryOutput {
   void OnNormalClose(Time now, ConnectionId from);
   void OnClosed(Time now, ConnectionId connection);
 
-  // An operator takes a server's rights away, alive or not. False: it has no session here.
+  // Operators take a server's rights away, alive or not. False: this very session is not there any
+  // more, or its rights are being taken away already.
+  bool Cleanup(Time now, std::int32_t server_id, std::int64_t epoch, std::uint64_t session);
+  // The same for whichever process of the server is there.
   bool Cleanup(Time now, std::int32_t server_id);
+
+  std::vector<ServerView> Servers(Time now) const;
 
   void Tick(Time now);
   // Time::max() when nothing is due.
@@ -151,16 +206,21 @@ class GlobalServer final : private DirectoryOutput {
     kLive,        // May use its rights, connected or not.
     kEvicting,    // Asked the database to fence it.
     kSuperseded,  // A successor logged in; to be seen in the database.
+    kStopping,    // An old peer that is being stopped; it keeps its rights until that is certain.
     kFreeing,     // Fenced for certain; it may still read until its lease is over.
   };
   struct Session {
     std::int32_t server_id = 0;
     std::int64_t epoch = 0;
     State state = State::kLive;
-    bool unfenced = false;        // An old peer.
-    bool announced = false;       // Otherwise it was listed, and what it has is not known yet.
-    bool in_the_way = false;      // Somebody was refused because of it.
-    ConnectionId connection = 0;  // 0: none.
+    bool unfenced = false;    // An old peer.
+    bool announced = false;   // Otherwise it was listed, and what it has is not known yet.
+    bool in_the_way = false;  // Somebody was refused because of it.
+    bool told_lost = false;
+    ConnectionId connection = 0;    // 0: none.
+    std::uint64_t number = 0;       // See ServerView::session.
+    std::uint64_t stop_ticket = 0;  // Of the last StopServer.
+    Time stop_not_before{0};
     Time silent_since{0};
     Time heard{0};
     Time due{0};  // kEvicting, kSuperseded: ask again; kFreeing: free.
@@ -189,6 +249,9 @@ class GlobalServer final : private DirectoryOutput {
   void Remove(SessionId id);
   void StartEvict(Time now, SessionId id, const std::string& why);
   void EvictTheContradictory(Time now, const std::vector<SessionId>& sessions);
+  void StopUnfenced(Time now, SessionId id);
+  void AskToStop(Session& session);
+  void Freed(SessionId id, const std::string& why);
   void Supersede(Time now, SessionId id);
   void Fenced(Time now, SessionId id);
   void EvictTheSilent(Time now);
@@ -197,6 +260,9 @@ class GlobalServer final : private DirectoryOutput {
   void Depose(Time now);
   void ExpireQuestions(Time now);
   void CloseTheSilent(Time now);
+  Time EvictionTime(const Session& session) const;
+  void TellLosses(Time now);
+  void Tell(AlertKind kind, const Session& session, const std::string& what);
 
   const GlobalOptions options_;
   GlobalOutput& output_;
@@ -207,6 +273,8 @@ class GlobalServer final : private DirectoryOutput {
   Time term_due_ = Time::max();
   Time recovery_until_{0};  // For old peers that this Global does not know of.
   Time now_{0};             // Of the call under way.
+  std::uint64_t last_session_ = 0;
+  std::uint64_t last_ticket_ = 0;
   std::map<SessionId, Session> sessions_;
   std::unordered_map<ConnectionId, SessionId> connections_;
   // The highest epoch of each server that is fenced; it and lower ones are refused for ever.

@@ -50,7 +50,8 @@ class GlobalServerTest : public ::testing::Test, private GlobalOutput {
   }
   void ReadServer(std::int32_t /*server_id*/) override {}
   void LeaseOver(std::int32_t /*server_id*/, std::int64_t /*epoch*/) override {}
-  void Alert(const std::string& /*text*/) override {}
+  void StopServer(std::int32_t /*server_id*/, std::uint64_t /*ticket*/) override {}
+  void Alert(const GlobalAlert& /*alert*/) override {}
 
   // Servers 1 to 3 are listed.
   void Start() {

@@ -21,6 +21,7 @@
 #include "zeze/global/directory.h"
 #include "zeze/global/global_server.h"
 #include "zeze/global/messages.h"
+#include "zeze/global/service/admin_service.h"
 #include "zeze/global/service/wire.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
@@ -68,7 +69,16 @@ class GlobalService::Impl final : public GlobalOutput {
         fence_(fence),
         blocking_(blocking),
         options_(std::move(options)),
-        machine_(options_.machine, *this),
+        machine_(MachineOptions(options_), *this),
+        admin_({.shard = options_.shard,
+                .machine = machine_,
+                .fence = fence,
+                .now = [this] { return Now(); },
+                .in_background =
+                    [this](std::function<Task()> work) { InBackground(hooks(), std::move(work)); },
+                .peer = [this](ConnectionId id) { return PeerOf(id); },
+                .tell = [this](const std::string& text) { Tell("admin", {.text = text}); }},
+               options_.operators, options_.audit_log),
         service_(io, {.name = "Global",
                       .frame_bytes_max = kFrameBytesMax,
                       .output_bytes_max = std::size_t{64} << 20,
@@ -84,10 +94,12 @@ class GlobalService::Impl final : public GlobalOutput {
       announced_ -= connection->state<Session>()->rights.size();
       strangers_.erase(IdOf(*connection));
       connections_.erase(IdOf(*connection));
+      admin_.OnClosed(IdOf(*connection));
       machine_.OnClosed(Now(), IdOf(*connection));
     });
     HandleLogins();
     HandleRights();
+    admin_.AddHandlers(service_);
   }
 
   Result<void> Start() {
@@ -105,8 +117,9 @@ class GlobalService::Impl final : public GlobalOutput {
     if (std::exchange(stopped_, true)) return;
     service_.Stop();
     background_.Wait();
-    // The last answers of the database and the last tick are behind this.
+    // The last answers of the database and the last tick are behind this,
     OnLoop<bool>([this] { return *alive_ = false; });
+    background_.Wait();  // and behind this what they have started.
   }
 
   NetAddress address() const { return acceptor_->address(); }
@@ -156,13 +169,13 @@ class GlobalService::Impl final : public GlobalOutput {
   // --- GlobalOutput: the database ---
 
   void RaiseTerm() override {
-    InBackground([this]() -> Task {
+    InBackground(blocking_, [this]() -> Task {
       auto result = fence_.RaiseTerm(options_.shard, options_.holder);
       return [this, result] { machine_.OnTermRaised(Now(), result); };
     });
   }
   void ReadTerm() override {
-    InBackground([this]() -> Task {
+    InBackground(blocking_, [this]() -> Task {
       auto terms = fence_.Terms();
       Result<std::int64_t> result =
           terms.ok() ? Result<std::int64_t>(terms.value()[options_.shard]) : terms.error();
@@ -176,40 +189,57 @@ class GlobalService::Impl final : public GlobalOutput {
     });
   }
   void ListLive() override {
-    InBackground([this]() -> Task {
+    InBackground(blocking_, [this]() -> Task {
       auto result = fence_.ListLive();
       return [this, result] { machine_.OnLiveServers(Now(), result); };
     });
   }
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
-    InBackground([this, server_id, epoch, term]() -> Task {
+    InBackground(blocking_, [this, server_id, epoch, term]() -> Task {
       auto result = fence_.Evict(server_id, epoch, options_.shard, term);
       return
           [this, server_id, epoch, result] { machine_.OnEvicted(Now(), server_id, epoch, result); };
     });
   }
   void ReadServer(std::int32_t server_id) override {
-    InBackground([this, server_id]() -> Task {
+    InBackground(blocking_, [this, server_id]() -> Task {
       auto result = fence_.Read(server_id);
       return [this, server_id, result] { machine_.OnServerRow(Now(), server_id, result); };
     });
   }
   void LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
-    InBackground([this, server_id, epoch]() -> Task {
+    InBackground(blocking_, [this, server_id, epoch]() -> Task {
       if (auto result = fence_.LeaseOver(server_id, epoch); !result.ok()) {
         ZEZE_LOG_WARNING("the end of a lease was not noted: {}", result.error().message());
       }
       return [] {};
     });
   }
-  void Alert(const std::string& text) override {
-    ZEZE_LOG_WARNING("Global {}: {}", options_.shard, text);
-    if (options_.alert) {
-      blocking_.Post([alert = options_.alert, text] { alert(text); });
-    }
+  void StopServer(std::int32_t server_id, std::uint64_t ticket) override {
+    InBackground(hooks(), [this, server_id, ticket]() -> Task {
+      const bool stopped = options_.stop_server(server_id);
+      return [this, server_id, ticket, stopped] {
+        machine_.OnStopped(Now(), server_id, ticket, stopped);
+      };
+    });
   }
+  void Alert(const GlobalAlert& alert) override { Tell(ToString(alert.kind), alert); }
 
  private:
+  static GlobalOptions MachineOptions(const GlobalServiceOptions& options) {
+    GlobalOptions machine = options.machine;
+    machine.can_stop_servers = options.stop_server != nullptr;
+    return machine;
+  }
+  Executor& hooks() { return options_.hooks != nullptr ? *options_.hooks : blocking_; }
+  void Tell(std::string_view kind, const GlobalAlert& alert) {
+    ZEZE_LOG_WARNING("Global {}: {}", options_.shard, alert.text);
+    if (options_.alert) options_.alert(kind, alert);
+  }
+  std::string PeerOf(ConnectionId id) {
+    const Connection* connection = Find(id);
+    return connection == nullptr ? "" : connection->peer_address().ToString();
+  }
   static ConnectionId IdOf(const Connection& connection) {
     return static_cast<ConnectionId>(connection.id());
   }
@@ -228,9 +258,9 @@ class GlobalService::Impl final : public GlobalOutput {
         [key, state](ByteWriter& out) { wire::KeyState{.key = key, .state = state}.Encode(out); });
   }
   // `work` may wait; what it returns runs on the network thread.
-  void InBackground(std::function<Task()> work) {
+  void InBackground(Executor& executor, std::function<Task()> work) {
     background_.Add();
-    blocking_.Post([this, alive = alive_, work = std::move(work)] {
+    executor.Post([this, alive = alive_, work = std::move(work)] {
       Task then = work();
       io_.Post([alive, then = std::move(then)]() mutable {
         if (*alive) then();
@@ -258,6 +288,7 @@ class GlobalService::Impl final : public GlobalOutput {
   };
   std::map<ConnectionId, Stranger> strangers_;         // That have not logged in; oldest first.
   std::size_t announced_ = 0;                          // Rights in the logins under way.
+  AdminService admin_;
   std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
   Request<wire::FencedLogin>* login_ = nullptr;        // That the machine is looking at.
   Connection* asking_ = nullptr;                       // Whose message it is looking at.
@@ -276,6 +307,7 @@ class GlobalService::Impl final : public GlobalOutput {
 void GlobalService::Impl::Tick() {
   machine_.Tick(Now());
   CloseStrangers();
+  admin_.Tick();
   if (machine_.serving() && !std::exchange(serving_, true)) {
     ZEZE_LOG_INFO("Global {} serves, term {}, {} keys are held", options_.shard, machine_.term(),
                   machine_.directory().key_count());

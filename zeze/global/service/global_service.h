@@ -16,7 +16,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "zeze/admin/admin_desk.h"
+#include "zeze/admin/audit_log.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/global/global_server.h"
@@ -35,8 +38,20 @@ struct GlobalServiceOptions {
   std::chrono::nanoseconds login_timeout = std::chrono::seconds(10);
   // Who it is, in the database: unique among all processes and starts.
   std::string holder = {};
-  // For the operators: loss, eviction, take-over. Runs on the executor.
-  std::function<void(const std::string& text)> alert = nullptr;
+  // For the operators: loss, eviction, take-over, and what they ask for themselves (kind "admin").
+  // Runs on the network thread and must not wait (AlertSender::Send does not).
+  std::function<void(std::string_view kind, const GlobalAlert& alert)> alert = nullptr;
+
+  // Requests of operators (`zeze admin`). Without a log there are none.
+  admin::AdminDeskOptions operators = {};
+  admin::AuditLog* audit_log = nullptr;
+
+  // Stops a server that the database cannot fence (an old peer), by whatever means; may wait. True:
+  // it does not run any more, and nothing of it is on its way to the database. Null: no means.
+  std::function<bool(std::int32_t server_id)> stop_server = nullptr;
+  // Where stop_server and the audit log wait, so that calls to the database need not queue behind
+  // them. Null: the same as those.
+  Executor* hooks = nullptr;
   // The shard was taken over by another process, or the database cannot be asked any more.
   std::function<void()> deposed = nullptr;
 };

@@ -1,0 +1,61 @@
+#include "tools/cli/alert_options.h"
+
+#include <chrono>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "zeze/admin/alert_sender.h"
+#include "zeze/base/result.h"
+#include "zeze/base/text.h"
+#include "zeze/net/http/http_post.h"
+
+namespace zeze::cli {
+
+void AddAlertOptions(CLI::App& command, AlertArguments& arguments) {
+  command.add_option("--alert-command", arguments.command,
+                     "Run by /bin/sh for each alert, with ZEZE_ALERT_KIND, ZEZE_ALERT_TEXT, "
+                     "ZEZE_ALERT_SOURCE in its environment");
+  command.add_option("--alert-webhook", arguments.webhook,
+                     "http or https address that each alert is posted to, as JSON");
+}
+
+Result<void> CheckAlerts(const AlertArguments& arguments) {
+  if (arguments.webhook.empty()) return {};
+  return CheckHttpUrl(arguments.webhook);
+}
+
+std::string HostName() {
+  std::string host(256, '\0');
+  if (gethostname(host.data(), host.size() - 1) != 0) return "unknown";
+  host.resize(host.find('\0'));
+  return host;
+}
+
+admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const std::string& who) {
+  return {.command = arguments.command,
+          .webhook = arguments.webhook,
+          .source = who + " on " + HostName()};
+}
+
+void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::nanoseconds& value,
+                       const std::string& about) {
+  command
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const Result<std::chrono::nanoseconds> parsed =
+                ParseDuration(text, std::chrono::milliseconds(1));
+            if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message());
+            if (parsed.value().count() < 0) {
+              throw CLI::ValidationError(name, "a duration is not negative");
+            }
+            value = parsed.value();
+          },
+          about)
+      ->default_str(FormatDuration(value))
+      ->type_name("DURATION");
+}
+
+}  // namespace zeze::cli
