@@ -98,6 +98,22 @@ TEST_F(AuditLogTest, LinesThatAreMissingMovedOrAddedAreFound) {
   EXPECT_THAT(VerifyAuditLog(path_).error().message(), StartsWith(path_ + ":2: "));
 }
 
+// Whoever changes a line can make its hash anew, but not without the next one noticing.
+TEST_F(AuditLogTest, ALineOfAnotherLogDoesNotFit) {
+  const auto second_line = [this](const char* first_details) {
+    std::filesystem::remove(path_);
+    const auto log = Open();
+    EXPECT_TRUE(log->Append("alice", "propose", first_details).ok());
+    EXPECT_TRUE(log->Append("bob", "approve", "request").ok());
+    return Text();
+  };
+  const std::string one = second_line("request 1");
+  const std::string two = second_line("request 2");
+  Write(one.substr(0, one.find('\n') + 1) + two.substr(two.find('\n') + 1));
+
+  EXPECT_THAT(VerifyAuditLog(path_).error().message(), StartsWith(path_ + ":2: "));
+}
+
 TEST_F(AuditLogTest, ATornLastLineIsCutOffAndThatIsNoted) {
   ThreeLines();
   const std::string good = Text();
