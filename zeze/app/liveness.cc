@@ -43,7 +43,6 @@ using std::chrono::nanoseconds;
 constexpr const char* kVariable = "ZEZE_LIVENESS_FD";
 
 struct BProbe {
-  static constexpr std::int64_t kTypeId = 0;
   static constexpr std::string_view kFullName = "zeze.BProbe";
   std::int64_t count = 0;
 
