@@ -102,7 +102,7 @@ TEST_F(CliTest, HelpEverywhereWithExamples) {
                                                           {"version"},
                                                           {"global"},
                                                           {"service-manager"},
-{"daemon"},
+                                                          {"daemon"},
                                                           {"admin"},
                                                           {"admin", "keygen"},
                                                           {"admin", "cleanup"},

@@ -403,7 +403,9 @@ void GlobalServer::OnTerm(Time now, const Result<std::int64_t>& term) {
 void GlobalServer::OnHistoryLost(Time now) {
   now_ = now;
   if (phase_ == Phase::kDeposed) return;
-  output_.Alert("the database is another copy than before: what it acknowledged may be gone");
+  output_.Alert(
+      {.kind = AlertKind::kDeposed,
+       .text = "the database is another copy than before: what it acknowledged may be gone"});
   Depose(now);
 }
 

@@ -1,8 +1,6 @@
 // GlobalServer alone: what it tells operators, what they can have it do, and old peers that are
 // stopped by other means than the database.
 
-#include "zeze/global/global_server.h"
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -16,6 +14,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/global/directory.h"
+#include "zeze/global/global_server.h"
 #include "zeze/global/messages.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -108,8 +109,9 @@ class DatagramSocketImpl final : public DatagramSocket,
       if (self->descriptor_ < 0) return;  // Closed meanwhile.
       self->socket_ = std::make_unique<boost::asio::ip::udp::socket>(self->loop_.context());
       boost::system::error_code error;
-      self->socket_->assign(self->is_v6_ ? boost::asio::ip::udp::v6() : boost::asio::ip::udp::v4(),
-                            self->descriptor_, error);
+      std::ignore = self->socket_->assign(
+          self->is_v6_ ? boost::asio::ip::udp::v6() : boost::asio::ip::udp::v4(), self->descriptor_,
+          error);
       if (error) {
         ZEZE_LOG_ERROR("receiving datagrams on {} failed: {}", self->address_.ToString(),
                        error.message());

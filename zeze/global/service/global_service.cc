@@ -286,8 +286,8 @@ class GlobalService::Impl final : public GlobalOutput {
     ConnectionPtr connection;
     GlobalServer::Time since{0};
   };
-  std::map<ConnectionId, Stranger> strangers_;         // That have not logged in; oldest first.
-  std::size_t announced_ = 0;                          // Rights in the logins under way.
+  std::map<ConnectionId, Stranger> strangers_;  // That have not logged in; oldest first.
+  std::size_t announced_ = 0;                   // Rights in the logins under way.
   AdminService admin_;
   std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
   Request<wire::FencedLogin>* login_ = nullptr;        // That the machine is looking at.
