@@ -54,6 +54,8 @@ class AdminService {
   void AddHandlers(Service& service);
 
   void OnClosed(ConnectionId connection) { drafts_.erase(connection); }
+  // Whether somebody there looks at a preview and has not decided yet.
+  bool Considers(ConnectionId connection) const { return drafts_.contains(connection); }
   void Tick();
 
  private:

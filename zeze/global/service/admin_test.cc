@@ -80,6 +80,7 @@ class AdminServiceTest : public ::testing::Test {
       options.operators.approvals = 2;
       options.operators.delay = std::chrono::minutes(10);
       options.machine.silence_max = std::chrono::hours(10);
+      options.login_timeout = std::chrono::hours(10);
       options.audit_log = log_.get();
     }
     service_ = std::make_unique<GlobalService>(io_, *storage_->fence(), pool_, std::move(options));

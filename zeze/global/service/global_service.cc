@@ -42,6 +42,9 @@ namespace {
 // A frame: a part of a login is the largest.
 constexpr std::size_t kFrameBytesMax = std::size_t{2} << 20;
 
+// An operator who looks at a preview does not log in.
+constexpr std::chrono::nanoseconds kPreviewTime = std::chrono::minutes(15);
+
 // Connections that have not logged in. Of more the oldest is closed: a login takes milliseconds.
 constexpr std::size_t kStrangersMax = 256;
 
@@ -321,12 +324,12 @@ void GlobalService::Impl::Tick() {
 }
 
 void GlobalService::Impl::CloseStrangers() {
-  while (!strangers_.empty()) {
-    const Stranger oldest = strangers_.begin()->second;
-    if (recent_now_ - oldest.since < options_.login_timeout) return;
-    strangers_.erase(strangers_.begin());
-    oldest.connection->Close("it did not log in in time");
+  std::vector<ConnectionPtr> due;  // A close changes the map.
+  for (const auto& [id, stranger] : strangers_) {
+    const auto patience = admin_.Considers(id) ? kPreviewTime : options_.login_timeout;
+    if (recent_now_ - stranger.since >= patience) due.push_back(stranger.connection);
   }
+  for (const ConnectionPtr& connection : due) connection->Close("it did not log in in time");
 }
 
 void GlobalService::Impl::SendReduce(ConnectionId to, std::uint64_t serial, std::string_view key,
