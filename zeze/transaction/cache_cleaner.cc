@@ -180,15 +180,15 @@ bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
   std::uint64_t word = 0;
   if (record.intent.load(std::memory_order_acquire) != 0) return false;
   if (!internal::TryLockRecord(record, word)) return false;
-  // Without a right it may be about to get one; then its release must not be overtaken.
-  const bool idle = Word::Loaded(word) || Word::RightOf(word) != Right::kInvalid;
-  if (Word::Dead(word) || !idle || record.Dirty(word) || record.aside != 0) {
+  if (Word::Dead(word) || record.Dirty(word) || record.aside != 0) {
     internal::UnlockRecord(record, word);
     return false;
   }
   record.word.store(Word::Make(context.NextVersion(), Word::RightOf(word), true) | Word::kDead,
                     std::memory_order_release);
-  if (options_.coherence != nullptr) {
+  // A right that somebody is waiting for comes to the dead record, and nobody can use it: Global
+  // believes at most too much. Waiting for it here would keep the other records.
+  if (options_.coherence != nullptr && Word::RightOf(word) != Right::kInvalid) {
     std::string key;
     GlobalKey(record, key);
     options_.coherence->Release(key);

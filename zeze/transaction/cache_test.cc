@@ -107,6 +107,33 @@ TEST_F(CacheTest, RecordsThatCouldNotBeLoadedAreEvicted) {
   EXPECT_LE(accounts.statistics().cached, 110U);
 }
 
+TEST_F(CacheTest, RecordsWhoseRightOthersTookAreEvicted) {
+  account_options.cache_capacity = 100;
+  options.coherence = &coherence;
+  Open();
+
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(std::nullopt, Read(accounts, i));
+    ASSERT_TRUE(engine->Reduce(GlobalKey(accounts, i), Right::kInvalid).ok());
+    ASSERT_LE(accounts.statistics().cached, 110U);
+  }
+}
+
+TEST_F(CacheTest, RecordsWhoseRightCannotBeHadAreEvicted) {
+  account_options.cache_capacity = 100;
+  options.coherence = &coherence;
+  coherence.grants = false;
+  Open();
+
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    ASSERT_NE(0, engine->Call("read", [&](Transaction& tx) -> std::int64_t {
+      accounts.Get(tx, i);
+      return 0;
+    }));
+    ASSERT_LE(accounts.statistics().cached, 110U);
+  }
+}
+
 // A record that has just been saved may be evicted while its checkpoint is still at work.
 TEST_F(CacheTest, RecordsMayBeEvictedBeforeTheirCheckpointHasEnded) {
   account_options.cache_capacity = 50;

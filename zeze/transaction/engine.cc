@@ -358,6 +358,12 @@ Result<void> Engine::AcquireRight(Context& context, Record& record, Right wanted
 void Engine::InstallRight(Context& context, Record& record, Right granted) {
   const std::uint64_t word = internal::LockRecord(record);
   const Right held = Word::RightOf(word);
+  // Lost and not yet saved since it was asked for: what the storage has is old (rule 18). Global
+  // believes too much then, and whoever asks again gets it.
+  if (held == Right::kInvalid && record.Dirty(word)) {
+    internal::UnlockRecord(record, word);
+    return;
+  }
   // Share to Modify keeps the version: what was read under Share is still true.
   const bool keeps = held == Right::kShare && granted == Right::kModify;
   const std::uint64_t version = keeps ? Word::Version(word) : context.NextVersion();

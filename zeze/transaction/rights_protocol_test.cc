@@ -102,6 +102,34 @@ TEST_F(ProtocolTest, Hole04ARecordThatChangesWhileItsRightIsRaisedIsNoticed) {
   EXPECT_EQ(501, Read(accounts, 1));
 }
 
+// The record was clean when somebody decided to ask for its right; when the right comes (Global's
+// question has failed meanwhile, so its book still names this server) it is lowered and unsaved, and
+// the storage has an old value.
+TEST_F(ProtocolTest, Hole03ARightThatComesWhileTheRecordIsUnsavedBringsNoOldValue) {
+  std::atomic<bool> armed = false;
+  std::atomic<bool> saved = false;
+  coherence.on_acquire = [&](std::string_view key, Right /*wanted*/) {
+    if (key != GlobalKey(accounts, 1) || !armed.exchange(false)) return;
+    std::thread([&] { EXPECT_EQ(0, Put(accounts, 1, 20)); }).join();  // Gets it, and commits.
+    faulty.BlockFlushes();
+    engine->ReduceThen(key, Right::kInvalid, [&] { saved = true; });
+  };
+  OpenShared();
+  Store(accounts, 1, 10);
+  armed = true;
+  std::optional<std::int64_t> seen;
+
+  std::thread reader([&] { seen = Read(accounts, 1); });
+  GiveChance([&] { return seen.has_value(); });
+  EXPECT_FALSE(saved);
+  faulty.UnblockFlushes();
+  reader.join();
+
+  EXPECT_EQ(20, seen);
+  while (!saved) std::this_thread::yield();
+  EXPECT_EQ(20, Stored(accounts, 1));
+}
+
 // A commit holds the lock bit; the Reduce must wait for it, and then save what it installed.
 TEST_F(ProtocolTest, Hole04AReduceWaitsForTheLockBit) {
   Gate gate;
