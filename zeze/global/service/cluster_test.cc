@@ -15,9 +15,15 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/clock.h"
+#include "zeze/global/service/global_client.h"
 #include "zeze/global/service/testing/small_cluster.h"
+#include "zeze/net/io_threads.h"
 #include "zeze/storage/memory/memory_storage.h"
+#include "zeze/storage/storage.h"
 #include "zeze/transaction/coherence.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/table.h"
+#include "zeze/transaction/testing/beans.h"
 
 namespace zeze::global {
 namespace {
@@ -147,6 +153,39 @@ TEST(Cluster, AnnouncedRecordsComeTogether) {
   EXPECT_EQ(8, a.Read(7));
 }
 
+// More than a connection has calls.
+TEST(Cluster, VeryManyRecordsMayBeAnnounced) {
+  constexpr std::int64_t kKeys = 100'000;
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1");
+  Server a(database, 1, global.port());
+
+  EXPECT_EQ(0, a.Sum(kKeys, Right::kShare));
+  EXPECT_EQ(static_cast<std::size_t>(kKeys), global.service().GetStatus().keys);
+}
+
+// One of them is kept by another server for a while: whoever wants only the other gets it.
+TEST(Cluster, AnnouncedRecordsDoNotWaitForEachOther) {
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1");
+  Server a(database, 1, global.port());
+  Server b(database, 2, std::vector{global.port()}, std::chrono::seconds(10));
+  EXPECT_EQ(0, b.Add(1, 1));
+  std::atomic<bool> announced = false;
+  std::jthread other;
+
+  EXPECT_EQ(0, b.MoveThen(0, 5, 1, [&] {
+    if (other.joinable()) return;
+    other = std::jthread([&] {
+      EXPECT_TRUE(a.Sum(2, Right::kModify));
+      announced = true;
+    });
+    while (b.ReadCached(1)) std::this_thread::yield();
+    EXPECT_EQ(0, a.Add(1, 1));
+    EXPECT_FALSE(announced);
+  }));
+}
+
 TEST(Cluster, AnnouncedRecordsMayBeTakenAwayAtOnce) {
   constexpr std::int64_t kKeys = 50;
   constexpr int kServers = 3;
@@ -190,6 +229,45 @@ TEST(Cluster, ARestartedGlobalGrantsWhatIsAnnouncedToItsHoldersOnly) {
   std::optional<std::int64_t> seen;
   while (!(seen = b.Read(1))) std::this_thread::yield();
   EXPECT_EQ(7, seen);
+}
+
+// More rights than a connection takes at once: each of them must arrive, or the login must not count.
+TEST(Cluster, AServerWithManyRightsAnnouncesAllOfThem) {
+  constexpr std::size_t kRecords = 56'000;  // Of 1200 bytes each: more than 64 MiB.
+  const auto database = NewMemoryDatabase();
+  auto global = std::make_unique<Global>(database, "g1");
+  const std::uint16_t port = global->port();
+  const std::unique_ptr<Storage> storage = OpenMemoryStorage(database);
+  IoThreads io({.name = "server-io"});
+  GlobalClient client(io, *storage->fence(),
+                      {.server_id = 1,
+                       .shards = {{.host = "127.0.0.1", .port = port}},
+                       .holder = "test",
+                       .lease = testing::kLease});
+  Table<std::string, zeze::testing::BAccount> records{TableDescriptor{.id = 8, .name = "records"}};
+  Engine engine({.storage = storage.get(), .coherence = &client});
+  ASSERT_TRUE(engine.AddTable(records).ok());
+  ASSERT_TRUE(client.Start(engine).ok());
+  ASSERT_TRUE(engine.Start().ok());
+  for (std::size_t begin = 0; begin < kRecords; begin += 1000) {
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < 1000; ++i) {
+      keys.push_back(std::to_string(begin + i) + std::string(1200, 'k'));
+    }
+    ASSERT_EQ(0, engine.Call("announce", [&](Transaction& tx) {
+      records.Prefetch(tx, keys, Right::kModify);
+      return 0;
+    }));
+  }
+  ASSERT_EQ(kRecords, global->service().GetStatus().keys);
+
+  global = nullptr;
+  global = std::make_unique<Global>(database, "g2", port);
+  global->AwaitServing();
+
+  EXPECT_EQ(kRecords, global->service().GetStatus().keys);
+  EXPECT_TRUE(engine.Stop().ok());
+  EXPECT_TRUE(client.Stop().ok());
 }
 
 TEST(Cluster, ACrashedServersRecordsAreFreeWhenItsLeaseIsOver) {

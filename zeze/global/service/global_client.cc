@@ -31,6 +31,13 @@
 
 namespace zeze::global {
 
+namespace {
+
+// What is announced at once is asked for in parts of this size, one after the other.
+constexpr std::size_t kWishesAtOnce = 4096;
+
+}  // namespace
+
 class GlobalClient::Impl {
  public:
   Impl(IoThreads& io, Fence& fence, GlobalClientOptions options)
@@ -242,16 +249,18 @@ void GlobalClient::AcquireAll(std::span<const Wish> wishes, FreshRights& fresh,
   for (const std::string& held : fresh.keys) {  // As in Acquire (rule 21).
     if (held > first) impl_->ShardOf(held)->Used(held);
   }
-  std::vector<std::vector<std::size_t>> which(shards);
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
-    which[impl_->ShardIndexOf(wishes[i].key)].push_back(i);
-  }
-  for (std::size_t shard = 0; shard < shards; ++shard) {
-    if (which[shard].empty()) continue;
-    which[shard] = impl_->shard(shard).AskForAll(wishes, which[shard], install);
-  }
-  for (std::size_t shard = 0; shard < shards; ++shard) {
-    if (!which[shard].empty()) impl_->shard(shard).AwaitAll(wishes, which[shard]);
+  for (std::size_t begin = 0; begin < wishes.size(); begin += kWishesAtOnce) {
+    const std::size_t end = std::min(begin + kWishesAtOnce, wishes.size());
+    std::vector<std::vector<std::size_t>> which(shards);
+    for (std::size_t i = begin; i < end; ++i) {
+      which[impl_->ShardIndexOf(wishes[i].key)].push_back(i);
+    }
+    std::vector<std::size_t> open(shards);
+    for (std::size_t shard = 0; shard < shards; ++shard) {
+      if (which[shard].empty()) continue;
+      impl_->shard(shard).AskForAll(wishes, which[shard], install, open[shard]);
+    }
+    for (std::size_t shard = 0; shard < shards; ++shard) impl_->shard(shard).AwaitAll(open[shard]);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,8 @@ namespace zeze::global {
 namespace {
 
 constexpr std::size_t kLoginPartBytes = std::size_t{1} << 20;
+// Of what is only a hint; a connection has no more than twice as many calls.
+constexpr std::size_t kAskedAtOnceMax = 32'768;
 constexpr auto kReconnectDelay = std::chrono::milliseconds(100);
 constexpr auto kReconnectDelayMax = std::chrono::seconds(1);
 
@@ -164,34 +167,26 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
   return {};
 }
 
-std::vector<std::size_t> ShardSession::AskForAll(std::span<const Coherence::Wish> wishes,
-                                                 std::span<const std::size_t> which,
-                                                 FunctionRef<void(std::size_t, Right)> install) {
-  std::vector<std::size_t> asked;
-  asked.reserve(which.size());
+void ShardSession::AskForAll(std::span<const Coherence::Wish> wishes,
+                             std::span<const std::size_t> which,
+                             FunctionRef<void(std::size_t, Right)> install, std::size_t& open) {
   WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
     for (const std::size_t index : which) {
       const Coherence::Wish& wish = wishes[index];
+      if (asking_.size() >= kAskedAtOnceMax) return;
       if (asking_.contains(wish.key)) continue;
       Asking& asking = asking_[wish.key];
       asking.install = [install, index](Right granted) { install(index, granted); };
-      asking.hold = false;
-      asked.push_back(index);
+      asking.open = &open;
+      ++open;
       agent.Acquire(++last_request_, wish.key, wish.wanted);
     }
   });
-  return asked;
 }
 
-void ShardSession::AwaitAll(std::span<const Coherence::Wish> wishes,
-                            std::span<const std::size_t> asked) {
+void ShardSession::AwaitAll(const std::size_t& open) {
   const MutexLock lock(mutex_);
-  for (const std::size_t index : asked) {
-    const auto at = asking_.find(wishes[index].key);
-    while (!at->second.done) changed_.Wait(mutex_);
-    asking_.erase(at);
-  }
-  changed_.NotifyAll();
+  while (open > 0) changed_.Wait(mutex_);
 }
 
 void ShardSession::Release(std::string_view key) {
@@ -211,14 +206,19 @@ void ShardSession::Release(std::string_view key) {
 void ShardSession::Finish(const std::string& key, Result<void> result) {
   const auto at = asking_.find(key);
   if (at == asking_.end()) return;
-  at->second.result = std::move(result);
-  at->second.done = true;
+  if (at->second.open != nullptr) {
+    --*at->second.open;
+    asking_.erase(at);
+  } else {
+    at->second.result = std::move(result);
+    at->second.done = true;
+  }
   changed_.NotifyAll();
 }
 
 void ShardSession::Granted(std::uint64_t /*request*/, std::string_view key, Right right) {
   const auto at = asking_.find(key);
-  if (at->second.hold) held_[std::string(key)] = options_.clock->Now() + options_.hold;
+  if (at->second.open == nullptr) held_[std::string(key)] = options_.clock->Now() + options_.hold;
   after_.emplace_back([this, key = std::string(key), right] {
     const std::function<void(Right)>* install = nullptr;
     {
@@ -359,36 +359,41 @@ std::vector<HeldRight> ShardSession::Rights() {
 }
 
 void ShardSession::SendLogin(ConnectionId to, const LoginRequest& request) {
-  wire::FencedLoginArgument part{.server_id = request.server_id,
+  SendLoginPart(to, std::make_shared<const LoginRequest>(request), 0);
+}
+
+void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const LoginRequest>& login,
+                                 std::size_t begin) {
+  if (connection_ == nullptr || IdOf(*connection_) != to) return;
+  wire::FencedLoginArgument part{.server_id = login->server_id,
                                  .hash_index = static_cast<std::int32_t>(shard_),
-                                 .epoch = request.epoch,
-                                 .start_term = request.start_term,
+                                 .epoch = login->epoch,
+                                 .start_term = login->start_term,
                                  .last = false,
                                  .rights = {}};
-  std::size_t bytes = 0;
-  for (const HeldRight& one : request.rights) {
-    part.rights.push_back(one);
-    bytes += one.key.size() + 8;
-    if (bytes < kLoginPartBytes) continue;
-    (void)connection_->Call<wire::FencedLogin>(part, {}, [](const RpcReply<wire::FencedLogin>&) {});
-    part.rights.clear();
-    bytes = 0;
+  std::size_t end = begin;
+  for (std::size_t bytes = 0; end < login->rights.size() && bytes < kLoginPartBytes; ++end) {
+    part.rights.push_back(login->rights[end]);
+    bytes += login->rights[end].key.size() + 8;
   }
-  part.last = true;
+  part.last = end == login->rights.size();
   Result<void> sent = connection_->Call<wire::FencedLogin>(
-      part, {}, [this, to](const RpcReply<wire::FencedLogin>& reply) {
-        if (!reply.ok()) {
-          const MutexLock lock(mutex_);
-          if (connection_ != nullptr && IdOf(*connection_) == to) {
-            connection_->Close("no answer to the login");
-          }
+      part, {}, [this, to, login, end](const RpcReply<wire::FencedLogin>& reply) {
+        if (reply.ok() && end == login->rights.size()) {
+          WithAgent([&](GlobalAgent& agent) {
+            agent.OnLoginReply(to, {.outcome = static_cast<LoginOutcome>(reply.result.outcome),
+                                    .term = reply.result.term});
+          });
           return;
         }
-        WithAgent([&](GlobalAgent& agent) {
-          agent.OnLoginReply(to, {.outcome = static_cast<LoginOutcome>(reply.result.outcome),
-                                  .term = reply.result.term});
-        });
+        const MutexLock lock(mutex_);
+        if (reply.ok()) {
+          SendLoginPart(to, login, end);
+        } else if (connection_ != nullptr && IdOf(*connection_) == to) {
+          connection_->Close("no answer to the login");
+        }
       });
+  // A login that lacks a part would give rights away that this server has.
   if (!sent.ok()) connection_->Close(sent.error().message());
 }
 

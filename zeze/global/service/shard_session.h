@@ -48,12 +48,11 @@ class ShardSession final : private AgentOutput {
   void OnTerm(std::int64_t term);
   Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                        FunctionRef<void(Right)> install);
-  // The two halves of Coherence::AcquireAll: asks for those of the wishes, and returns which of
-  // them it has asked for; waits for their answers.
-  std::vector<std::size_t> AskForAll(std::span<const Coherence::Wish> wishes,
-                                     std::span<const std::size_t> which,
-                                     FunctionRef<void(std::size_t index, Right granted)> install);
-  void AwaitAll(std::span<const Coherence::Wish> wishes, std::span<const std::size_t> asked);
+  // The two halves of Coherence::AcquireAll: asks for those of the wishes, and waits until none of
+  // them is open. In between `open` is the session's.
+  void AskForAll(std::span<const Coherence::Wish> wishes, std::span<const std::size_t> which,
+                 FunctionRef<void(std::size_t index, Right granted)> install, std::size_t& open);
+  void AwaitAll(const std::size_t& open);
   void Used(const std::string& key);
   void Release(std::string_view key);
   // Gives everything back; waits for the answer.
@@ -64,7 +63,9 @@ class ShardSession final : private AgentOutput {
   // Somebody asks for a key, or gives it back.
   struct Asking {
     std::function<void(Right)> install = nullptr;  // Null: a release.
-    bool hold = true;                              // Keep the right from others for a moment.
+    // Of many that were asked for at once: how many of them are open. Nobody waits for this one,
+    // its right is not kept from others, and it is forgotten when it is answered.
+    std::size_t* open = nullptr;
     bool done = false;
     Result<void> result;
   };
@@ -95,6 +96,9 @@ class ShardSession final : private AgentOutput {
       ZEZE_REQUIRES(mutex_);
   void Fenced() override ZEZE_REQUIRES(mutex_);
 
+  // One part after the other: all of them may be more than a connection takes.
+  void SendLoginPart(ConnectionId to, const std::shared_ptr<const LoginRequest>& login,
+                     std::size_t begin) ZEZE_REQUIRES(mutex_);
   void SendState(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted)
       ZEZE_REQUIRES(mutex_);
   void OnReply(ConnectionId from, std::uint64_t request, const std::string& key, Right wanted,

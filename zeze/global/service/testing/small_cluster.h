@@ -76,7 +76,8 @@ class Server {
  public:
   // With the Globals of all shards.
   Server(const std::shared_ptr<MemoryDatabase>& database, std::int32_t server_id,
-         const std::vector<std::uint16_t>& ports)
+         const std::vector<std::uint16_t>& ports,
+         std::chrono::nanoseconds hold = std::chrono::milliseconds(50))
       : storage_(OpenMemoryStorage(database)),
         io_({.name = "server-io"}),
         client_(io_, *storage_->fence(),
@@ -84,6 +85,7 @@ class Server {
                  .shards = Shards(ports),
                  .holder = "test",
                  .lease = kLease,
+                 .hold = hold,
                  .on_fenced = [this](const std::string&) { fenced_ = true; }}),
         engine_({.storage = storage_.get(),
                  .coherence = &client_,
@@ -160,6 +162,9 @@ class Server {
     if (code != 0) return std::nullopt;
     return balance;
   }
+
+  // Asks nobody.
+  bool ReadCached(std::int64_t key) { return accounts_.ReadCached(key).has_value(); }
 
   Engine& engine() { return engine_; }
   bool fenced() const { return fenced_; }
