@@ -1,0 +1,1297 @@
+// The cluster protocol as a Spin model: Login, Acquire, Reduce, Release, flush, fence, lease,
+// eviction and Global's recovery. Rules and holes are those of docs/architecture.md, section 7;
+// what is modelled, what is not, and what the checker said is in docs/model.md.
+//
+//   ./dev model                            all worlds, and each rule left out once
+//
+// Every step is one d_step: a guard and what follows from it. Spin tries all orders of them. A
+// process that crashes is one that takes no step any more, and every order in which it takes none
+// is tried; so is a pause. Time is not modelled but for one fact: the lease of a server that was
+// fenced is over for the server before it is over for Global (rules 36 and 40).
+//
+// Values are numbers of transactions. A record's value is the transaction that wrote it last, so
+// that the value of a row tells its whole history.
+
+// --- bounds --------------------------------------------------------------------------------------
+
+#ifndef RECORDS
+#define RECORDS 2
+#endif
+#ifndef TRANSACTIONS
+#define TRANSACTIONS 2  // Committed ones, of all servers together.
+#endif
+#ifndef PROCESSES
+#define PROCESSES 3  // 0: server A. 1: server B. 2: A started again, whether or not 0 is gone.
+#endif
+#ifndef GLOBALS
+#define GLOBALS 2  // 1: the first one crashed, or has only been declared dead, and 1 takes over.
+#endif
+#ifndef EVICTIONS
+#define EVICTIONS 1  // By Global or by an operator, of servers that are alive or not.
+#endif
+#ifndef LATE_COPIES
+#define LATE_COPIES 0  // Copies of flushes that lie in a buffer and arrive at any later time.
+#endif
+// NARROW: only Modify is asked for, nothing is committed, and only servers lose connections. For
+// what takes many breaks.
+#ifdef BREAKS
+#define MAY_BREAK (breaks < BREAKS)
+#define COUNT_BREAK breaks++
+#else
+#define MAY_BREAK true  // Connections break any number of times.
+#define COUNT_BREAK skip
+#endif
+
+// --- words ---------------------------------------------------------------------------------------
+
+#define INVALID 0
+#define SHARE 1
+#define MODIFY 2
+
+#define DISCONNECTED 0
+#define LOGGING_IN 1
+#define READY 2
+
+#define NOTHING 0
+#define ACQUIRING 1
+#define RELEASING 2
+
+#define CURRENT 1  // Of a load: nothing happened to the record since.
+#define OUTDATED 2
+
+// Messages to Global.
+#define REDUCED_TO_INVALID 1
+#define REDUCED_TO_SHARE 2
+#define RELEASE 3
+// Messages to a server.
+#define GRANT_SHARE 1
+#define GRANT_MODIFY 2
+#define REFUSAL 3
+#define REDUCE_TO_INVALID 4
+#define REDUCE_TO_SHARE 5
+#define RELEASED 6
+
+// A Global's phase.
+#define OFF 0
+#define STARTING 1  // It has a term, and not the list of servers.
+#define RECOVERING 2
+#define SERVING 3
+#define DEPOSED 4
+
+// A session at Global.
+#define UNKNOWN 0
+#define LISTED 1         // Live; what it has is not known.
+#define LIVE 2
+#define FENCED_LISTED 3  // Fenced; what it has is not known.
+#define FENCED 4         // Fenced; it may read until its lease is over.
+#define GONE 5
+
+#define NOBODY 7  // Being served is a request whose owner went away.
+#define NOT_READ 15
+
+// By Global, process, record.
+#define CACHE(p, x) cache[(p) * RECORDS + (x) % RECORDS]
+#define SESSION(g, p) session[(g) * PROCESSES + (p)]
+#define ENTRY(g, p, x) entry[((g) * PROCESSES + (p)) * RECORDS + (x) % RECORDS]
+#define KEY(g, x) key[(g) * RECORDS + (x) % RECORDS]
+#define READ(t, x) read[(t) * 2 + (x)]  // What a transaction read.
+#define TERM(g) ((g) + 1)
+#define LAST (PROCESSES - 1)
+#define ROW(x) ((x) % RECORDS == 0 -> row0 : row1)
+
+// --- the world -----------------------------------------------------------------------------------
+
+// A server process and its row in the database. The row holds (epoch, sequence); that it has the
+// epoch of this process, and is live, is `current`.
+typedef Process {
+  bool current;
+  bool listed;                // Fenced, and nobody has waited for the end of its lease (hole 26).
+  unsigned sequence : 3;
+  bool running;
+  bool lease;
+  unsigned start_term : 2;
+  unsigned seen_term : 2;
+  unsigned link : 2;
+  unsigned peer : 1;          // The Global at the other end.
+  bool tied;                  // A transaction since the cut accessed both records, unsaved.
+  unsigned cut : 2;           // The records in the flush under way.
+  unsigned cut_number : 3
+}
+Process process[PROCESSES];
+
+// A record in the cache of a process.
+typedef Record {
+  unsigned right : 2;
+  unsigned told : 2;          // What Global must believe: lowered when all is saved (hole 29).
+  unsigned named : 2;         // In the login that is on its way.
+  bool loaded;
+  unsigned value : 3;
+  bool dirty;
+  unsigned asking : 2;
+  bool owes;                  // The answer to a Reduce.
+  unsigned loading : 2;
+  unsigned load_value : 3;
+  unsigned cut_value : 3;
+  unsigned to_server : 6      // Messages.
+}
+Record cache[PROCESSES * RECORDS];
+
+// The database.
+unsigned term : 2 = 1;
+unsigned row0 : 3;
+unsigned row1 : 3;
+
+// A copy of a flush in a buffer.
+unsigned late_of : 2;         // Process + 1.
+unsigned late_cut : 2;
+unsigned late_value0 : 3;
+unsigned late_value1 : 3;
+unsigned late_number : 3;
+
+// Connections carry, in each direction and for each record, at most two messages: the first in the
+// low three bits. Order holds only between messages about one record, which is less than TCP keeps.
+
+// What a Global knows of a process, of a process and a record, and of a record.
+typedef Session {
+  unsigned state : 3;
+  bool bound
+}
+Session session[GLOBALS * PROCESSES];
+typedef Entry {
+  unsigned book : 2;
+  unsigned wanted : 2;
+  bool asked;
+  unsigned to_global : 6      // Messages.
+}
+Entry entry[GLOBALS * PROCESSES * RECORDS];
+typedef Key {
+  unsigned serving : 3;       // Process + 1 or NOBODY.
+  bool failed
+}
+Key key[GLOBALS * RECORDS];
+typedef Shard {
+  unsigned phase : 3
+}
+Shard shard[GLOBALS];
+
+// What each transaction read and wrote. Only the properties look at it.
+unsigned transactions : 3;
+byte wrote[TRANSACTIONS + 1];
+byte read[(TRANSACTIONS + 1) * 2];
+
+// What has happened of that which is bounded.
+unsigned evictions : 2;
+unsigned late_copies : 1;
+unsigned breaks : 3;
+bool started_again;
+
+// Of a single step, and no part of the state.
+hidden byte one;
+hidden byte each;
+hidden byte holder;
+hidden byte writer;
+hidden byte between;
+hidden byte owner;
+hidden byte limit;
+hidden byte message;
+hidden byte chain[2];
+hidden byte no_right_beside_modify;
+hidden byte no_stale_read;
+hidden byte all_is_served;
+hidden byte nothing_vanishes;
+hidden byte whole_transactions;
+hidden byte causes_are_saved;
+hidden byte serial_order;
+hidden byte accepted;
+hidden byte contradiction;
+hidden byte evicted;
+
+// --- messages ------------------------------------------------------------------------------------
+
+inline Push(queue, what) {
+  assert(queue < 8);
+  queue = (queue == 0 -> what : queue | ((what) << 3));
+}
+
+inline Pop(queue) {
+  message = queue & 7;
+  queue = queue >> 3;
+}
+
+#define CONNECTED(g, p) (process[p].link == READY && process[p].peer == g && SESSION(g, p).bound)
+
+inline TellServer(g, p, x, what) {
+  if
+  :: CONNECTED(g, p) -> Push(CACHE(p, x).to_server, what)
+  :: else
+  fi;
+  skip
+}
+
+inline TellGlobal(p, x, what) {
+  if
+  :: CONNECTED(process[p].peer, p) -> Push(ENTRY(process[p].peer, p, x).to_global, what)
+  :: else
+  fi;
+  skip
+}
+
+// --- what the database holds ---------------------------------------------------------------------
+
+// The transactions whose writes of the record are in `from`, as bits; bit 0: the beginning.
+inline Chain(x, from) {
+  chain[x] = 1;
+  writer = from;
+  do
+  :: writer == 0 -> break
+  :: else -> chain[x] = chain[x] | (1 << writer); writer = READ(writer, x)
+  od;
+  skip
+}
+
+// I2, I1: whole transactions, with everything that they had read, and as if they had run one after
+// another in the order of their commits.
+inline CheckRows() {
+  Chain(0, row0);
+  Chain(1, row1);
+  whole_transactions = true;
+  causes_are_saved = true;
+  serial_order = true;
+  writer = 1;
+  do
+  :: writer > transactions -> break
+  :: else ->
+     if
+     :: ((chain[0] | chain[1]) >> writer) & 1 ->
+        each = 0;
+        do
+        :: each == RECORDS -> break
+        :: else ->
+           if
+           :: ((wrote[writer] >> each) & 1) && !((chain[each] >> writer) & 1) ->
+              whole_transactions = false
+           :: else
+           fi;
+           if
+           :: READ(writer, each) != NOT_READ ->
+              if
+              :: !((chain[each] >> READ(writer, each)) & 1) -> causes_are_saved = false
+              :: else
+              fi;
+              between = READ(writer, each) + 1;
+              do
+              :: between >= writer -> break
+              :: else ->
+                 if
+                 :: (chain[each] >> between) & 1 -> serial_order = false
+                 :: else
+                 fi;
+                 between++
+              od
+           :: else
+           fi;
+           each++
+        od
+     :: else
+     fi;
+     writer++
+  od;
+  assert(whole_transactions);
+  assert(causes_are_saved);
+  assert(serial_order);
+}
+
+inline Write(x, what) {
+  Chain(x, what);
+  nothing_vanishes = (chain[x] >> ROW(x)) & 1;
+  assert(nothing_vanishes);
+  if
+  :: (x) == 0 -> row0 = what
+  :: else -> row1 = what
+  fi;
+  skip
+}
+
+// The compare-and-swap of rule 31.
+#ifdef NO_FENCE
+#define EPOCH_HOLDS(p) true
+#else
+#define EPOCH_HOLDS(p) process[p].current
+#endif
+#ifdef NO_FENCE_SEQUENCE
+#define SEQUENCE_HOLDS(p, number) true
+#else
+#define SEQUENCE_HOLDS(p, number) (process[p].sequence == (number) - 1)
+#endif
+
+// --- servers -------------------------------------------------------------------------------------
+
+#ifdef NO_LEASE_CHECK
+#define MAY_ANSWER(p) process[p].running
+#else
+#define MAY_ANSWER(p) (process[p].running && process[p].lease)
+#endif
+
+// A change of the record's version.
+inline Changed(p, x) {
+  if
+  :: CACHE(p, x).loading == CURRENT ->
+     CACHE(p, x).loading = OUTDATED;
+#ifndef NO_LOAD_STAMP
+     CACHE(p, x).load_value = 0;
+#endif
+  :: else
+  fi;
+  skip
+}
+
+inline Forget(p, x) {
+  CACHE(p, x).loaded = false;
+  if
+  :: !CACHE(p, x).dirty -> CACHE(p, x).value = 0
+  :: else
+  fi;
+  skip
+}
+
+inline Disconnect(p) {
+  process[p].link = DISCONNECTED;
+  process[p].peer = 0;
+  for (each : 0 .. RECORDS - 1) {
+    CACHE(p, each).to_server = 0;
+    CACHE(p, each).asking = NOTHING;
+    CACHE(p, each).owes = false;
+    CACHE(p, each).named = INVALID;
+  };
+  skip
+}
+
+inline End(p) {
+  Disconnect(p);
+  process[p].running = false;
+  process[p].lease = false;
+  process[p].tied = false;
+  process[p].cut = 0;
+  process[p].cut_number = 0;
+  process[p].seen_term = 0;
+  process[p].start_term = 0;
+  for (each : 0 .. RECORDS - 1) {
+    CACHE(p, each).right = INVALID;
+    CACHE(p, each).told = INVALID;
+    CACHE(p, each).loaded = false;
+    CACHE(p, each).value = 0;
+    CACHE(p, each).dirty = false;
+    CACHE(p, each).loading = 0;
+    CACHE(p, each).load_value = 0;
+    CACHE(p, each).cut_value = 0;
+  };
+  skip
+}
+
+// Rule 42: terms noted, epoch raised, row live, in one transaction.
+inline ServerStarts(p) {
+  d_step {
+    p == 2 && !started_again ->
+    started_again = true;
+    if
+    :: process[0].current -> process[0].current = false; process[0].listed = true
+    :: else
+    fi;
+    process[p].current = true;
+    process[p].running = true;
+    process[p].lease = true;
+    process[p].start_term = term;
+#ifndef NO_START_TERM
+    process[p].seen_term = term;
+#endif
+  }
+}
+
+#ifdef ONE_REQUEST
+#define MAY_ASK(p, x) (CACHE(p, 0).asking == NOTHING && CACHE(p, 1).asking == NOTHING)
+#else
+#define MAY_ASK(p, x) (CACHE(p, x).asking == NOTHING)
+#endif
+
+// The request is at Global at once: being on its way differs in nothing from waiting there.
+inline Acquire(p, x, what) {
+  d_step {
+    process[p].running && process[p].link == READY && transactions < TRANSACTIONS &&
+      CACHE(p, x).right < what && MAY_ASK(p, x) && !CACHE(p, x).owes && !CACHE(p, x).dirty ->
+    CACHE(p, x).asking = ACQUIRING;
+    if
+    :: CONNECTED(process[p].peer, p) -> ENTRY(process[p].peer, p, x).wanted = what
+    :: else
+    fi;
+    skip
+  }
+}
+
+// A clean record is evicted from the cache.
+inline Release(p, x) {
+  d_step {
+    process[p].running && CACHE(p, x).right != INVALID && !CACHE(p, x).dirty && !CACHE(p, x).owes &&
+      CACHE(p, x).asking == NOTHING && CACHE(p, x).loading == 0 ->
+    CACHE(p, x).right = INVALID;
+    CACHE(p, x).told = INVALID;
+    Forget(p, x);
+    if
+    :: process[p].link == READY -> CACHE(p, x).asking = RELEASING; TellGlobal(p, x, RELEASE)
+    :: else
+    fi;
+  }
+}
+
+// Rule 6. The stamp is noted and the row read; then, at any later time, the value arrives.
+inline Load(p, x) {
+  d_step {
+    process[p].running && CACHE(p, x).right != INVALID && !CACHE(p, x).loaded &&
+      CACHE(p, x).loading == 0 && !CACHE(p, x).dirty ->
+    CACHE(p, x).loading = CURRENT;
+    CACHE(p, x).load_value = ROW(x);
+  }
+}
+
+#ifdef NO_LOAD_STAMP
+#define LOAD_COUNTS(p, x) (CACHE(p, x).right != INVALID && !CACHE(p, x).loaded)
+#else
+#define LOAD_COUNTS(p, x) (CACHE(p, x).loading == CURRENT)
+#endif
+
+inline LoadArrives(p, x) {
+  d_step {
+    process[p].running && CACHE(p, x).loading != 0 ->
+    if
+    :: LOAD_COUNTS(p, x) -> CACHE(p, x).value = CACHE(p, x).load_value; CACHE(p, x).loaded = true
+    :: else
+    fi;
+    CACHE(p, x).loading = 0;
+    CACHE(p, x).load_value = 0;
+  }
+}
+
+// Rules 9 to 13. `reads` includes `writes`.
+#define READABLE(p, x, set)                                                                        \
+  (!((set) >> (x) & 1) || (CACHE(p, x).right != INVALID && CACHE(p, x).loaded))
+#define WRITABLE(p, x, set) (!((set) >> (x) & 1) || CACHE(p, x).right == MODIFY)
+#ifdef NO_DIRTY_READS_IN_GROUPS
+#define TIES(p, x, reads, writes) ((writes) >> (x) & 1)
+#else
+#define TIES(p, x, reads, writes)                                                                  \
+  (((writes) >> (x) & 1) || (((reads) >> (x) & 1) && CACHE(p, x).dirty))
+#endif
+
+// Records are alike: the first transaction writes record 0.
+#define IN_TURN(p, writes) (transactions > 0 || ((writes) & 1))
+
+inline Commit(p, reads, writes) {
+  d_step {
+    transactions < TRANSACTIONS && MAY_ANSWER(p) && IN_TURN(p, writes) && READABLE(p, 0, reads) &&
+      READABLE(p, 1, reads) && WRITABLE(p, 0, writes) && WRITABLE(p, 1, writes) ->
+    transactions++;
+    if
+    :: TIES(p, 0, reads, writes) && TIES(p, 1, reads, writes) -> process[p].tied = true
+    :: else
+    fi;
+    wrote[transactions] = writes;
+    for (each : 0 .. RECORDS - 1) {
+      if
+      :: ((reads) >> each) & 1 -> READ(transactions, each) = CACHE(p, each).value
+      :: else -> READ(transactions, each) = NOT_READ
+      fi;
+      if
+      :: ((writes) >> each) & 1 -> CACHE(p, each).value = transactions; CACHE(p, each).dirty = true
+      :: else
+      fi;
+    };
+    skip
+  }
+}
+
+// Rules 24 to 27: the group of a dirty record, as of now, into one flush.
+inline Cut(p, x, copy) {
+  d_step {
+    process[p].running && process[p].cut == 0 && CACHE(p, x).dirty &&
+      (!copy || (late_of == 0 && late_copies < LATE_COPIES)) ->
+    if
+    :: process[p].tied ->
+       process[p].cut = CACHE(p, 0).dirty | (CACHE(p, 1).dirty << 1);
+       process[p].tied = false
+    :: else -> process[p].cut = 1 << (x)
+    fi;
+    process[p].cut_number = process[p].sequence + 1;
+    for (each : 0 .. RECORDS - 1) {
+      if
+      :: (process[p].cut >> each) & 1 -> CACHE(p, each).cut_value = CACHE(p, each).value
+      :: else
+      fi;
+    }
+    if
+    :: copy ->
+       late_copies++;
+       late_of = p + 1;
+       late_cut = process[p].cut;
+       late_number = process[p].cut_number;
+       late_value0 = CACHE(p, 0).cut_value;
+       late_value1 = CACHE(p, 1).cut_value;
+    :: else
+    fi;
+  }
+}
+
+#ifdef NEW_CUT_AFTER_UNKNOWN
+// Rule 32 left out: an unknown outcome is taken for a failure, and the next flush has other content
+// under the same number.
+inline TakeForFailed(p) {
+  d_step {
+    process[p].running && process[p].cut != 0 && late_of == 0 && late_copies < LATE_COPIES &&
+      process[p].sequence == process[p].cut_number - 1 ->
+    late_copies++;
+    late_of = p + 1;
+    late_cut = process[p].cut;
+    late_number = process[p].cut_number;
+    late_value0 = CACHE(p, 0).cut_value;
+    late_value1 = CACHE(p, 1).cut_value;
+    process[p].cut = 0;
+    process[p].cut_number = 0;
+    CACHE(p, 0).cut_value = 0;
+    CACHE(p, 1).cut_value = 0;
+  }
+}
+#endif
+
+// The server learns that the flush is written, from its answer or from the row: rules 18, 30, 32.
+inline Saved(p) {
+  d_step {
+    process[p].running && process[p].cut != 0 && process[p].sequence == process[p].cut_number ->
+    for (each : 0 .. RECORDS - 1) {
+      if
+      :: ((process[p].cut >> each) & 1) && CACHE(p, each).value == CACHE(p, each).cut_value ->
+         CACHE(p, each).dirty = false;
+         CACHE(p, each).told = CACHE(p, each).right;
+         if
+         :: !CACHE(p, each).loaded -> CACHE(p, each).value = 0
+         :: else
+         fi;
+         if
+         :: CACHE(p, each).owes ->
+            CACHE(p, each).owes = false;
+            TellGlobal(p, each, REDUCED_TO_INVALID + CACHE(p, each).right);
+         :: else
+         fi
+      :: else
+      fi;
+      CACHE(p, each).cut_value = 0;
+    }
+    process[p].cut = 0;
+    process[p].cut_number = 0;
+  }
+}
+
+// A flush or a renewal is refused, or a Global says so. (A server that is not fenced and has no
+// lease does nothing that matters until it is renewed, so only the lease of a fenced one ends.)
+inline LearnsThatItIsFenced(p) {
+  d_step { process[p].running && !process[p].current -> End(p) }
+}
+
+inline LeaseEnds(p) {
+  d_step {
+    process[p].running && !process[p].current && process[p].lease -> process[p].lease = false
+  }
+}
+
+// Rule 16: in the order of the connection, and before the next message.
+inline Receive(p, x) {
+  d_step {
+    process[p].running && process[p].link == READY && CACHE(p, x).to_server != 0 ->
+    Pop(CACHE(p, x).to_server);
+    Handle(p, x);
+  }
+}
+
+#ifdef NO_CONNECTION_ORDER
+inline ReceiveTheSecondFirst(p, x) {
+  d_step {
+    process[p].running && process[p].link == READY && CACHE(p, x).to_server > 7 ->
+    message = CACHE(p, x).to_server >> 3;
+    CACHE(p, x).to_server = CACHE(p, x).to_server & 7;
+    Handle(p, x);
+  }
+}
+#endif
+
+inline Handle(p, x) {
+  if
+  :: message == GRANT_SHARE || message == GRANT_MODIFY ->
+     if
+     :: CACHE(p, x).right == INVALID -> Changed(p, x)
+     :: else
+     fi;
+     CACHE(p, x).asking = NOTHING;
+     CACHE(p, x).right = message - GRANT_SHARE + SHARE;
+     CACHE(p, x).told = CACHE(p, x).right;
+#ifndef SLOW_LOADS
+     if
+     :: !CACHE(p, x).loaded -> CACHE(p, x).loaded = true; CACHE(p, x).value = ROW(x)
+     :: else
+     fi;
+#endif
+  :: message == REFUSAL || message == RELEASED -> CACHE(p, x).asking = NOTHING
+  :: else ->
+     limit = message - REDUCE_TO_INVALID;
+     if
+     :: CACHE(p, x).right > limit ->
+        CACHE(p, x).right = limit;
+        Changed(p, x);
+        if
+        :: limit == INVALID -> Forget(p, x)
+        :: else
+        fi
+     :: else
+     fi;
+#ifdef NO_FLUSH_BEFORE_REDUCE
+     if
+     :: true ->
+#else
+     if
+     :: CACHE(p, x).dirty -> CACHE(p, x).owes = true
+     :: else ->
+#endif
+        CACHE(p, x).told = CACHE(p, x).right;
+        TellGlobal(p, x, REDUCED_TO_INVALID + CACHE(p, x).right);
+     fi;
+  fi;
+}
+
+// It names every right, one that is on its way back included (hole 29).
+#ifdef NO_ANNOUNCING_OF_UNSAVED
+#define ANNOUNCED(p, x) CACHE(p, x).right
+#else
+#define ANNOUNCED(p, x) CACHE(p, x).told
+#endif
+
+inline Login(p, g) {
+  d_step {
+    process[p].running && process[p].link == DISCONNECTED &&
+      (shard[g].phase == RECOVERING || shard[g].phase == SERVING) ->
+    process[p].link = LOGGING_IN;
+    process[p].peer = g;
+    CACHE(p, 0).named = ANNOUNCED(p, 0);
+    CACHE(p, 1).named = ANNOUNCED(p, 1);
+  }
+}
+
+// The connection breaks, is left for a Global of a later term, or was closed by the other end.
+inline ConnectionLost(p) {
+  d_step {
+    process[p].running && process[p].link != DISCONNECTED && MAY_BREAK -> COUNT_BREAK; Disconnect(p)
+  }
+}
+
+#ifdef BREAKS
+inline NoticesTheClose(p) {
+  d_step {
+    process[p].running && ((process[p].link == READY && !SESSION(process[p].peer, p).bound) ||
+                   (process[p].link == LOGGING_IN && shard[process[p].peer].phase == DEPOSED)) ->
+    Disconnect(p)
+  }
+}
+#endif
+
+inline ServerStep(p) {
+  if
+#ifndef NARROW
+  :: Acquire(p, 0, SHARE)
+#endif
+  :: Acquire(p, 0, MODIFY)
+#if RECORDS > 1
+  :: Acquire(p, 1, SHARE)
+  :: Acquire(p, 1, MODIFY)
+#endif
+#ifdef RELEASES
+  :: Release(p, 0)
+#if RECORDS > 1
+  :: Release(p, 1)
+#endif
+#endif
+#ifdef SLOW_LOADS
+  :: Load(p, 0)
+#if RECORDS > 1
+  :: Load(p, 1)
+#endif
+  :: LoadArrives(p, 0)
+#if RECORDS > 1
+  :: LoadArrives(p, 1)
+#endif
+#endif
+#ifndef NARROW
+  :: Commit(p, 1, 1)
+#if RECORDS > 1
+  :: Commit(p, 2, 2)
+  :: Commit(p, 3, 1)
+  :: Commit(p, 3, 2)
+  :: Commit(p, 3, 3)
+#endif
+#endif
+  :: Cut(p, 0, false)
+#if RECORDS > 1
+  :: Cut(p, 1, false)
+#endif
+#if LATE_COPIES > 0
+#ifndef NEW_CUT_AFTER_UNKNOWN
+  :: Cut(p, 0, true)
+#if RECORDS > 1
+  :: Cut(p, 1, true)
+#endif
+#else
+  :: TakeForFailed(p)
+#endif
+#endif
+  :: Saved(p)
+  :: LearnsThatItIsFenced(p)
+  :: LeaseEnds(p)
+  :: Receive(p, 0)
+#if RECORDS > 1
+  :: Receive(p, 1)
+#endif
+#ifdef NO_CONNECTION_ORDER
+  :: ReceiveTheSecondFirst(p, 0)
+#if RECORDS > 1
+  :: ReceiveTheSecondFirst(p, 1)
+#endif
+#endif
+  :: Login(p, 0)
+#if GLOBALS > 1
+  :: Login(p, 1)
+#endif
+  :: ConnectionLost(p)
+#ifdef BREAKS
+  :: NoticesTheClose(p)
+#endif
+#if PROCESSES > 2
+  :: ServerStarts(p)
+#endif
+  fi
+}
+
+// --- the database --------------------------------------------------------------------------------
+
+inline Flush(p) {
+  d_step {
+    process[p].cut != 0 && process[p].sequence == process[p].cut_number - 1 && EPOCH_HOLDS(p) ->
+    for (one : 0 .. RECORDS - 1) {
+      if
+      :: (process[p].cut >> one) & 1 -> Write(one, CACHE(p, one).cut_value)
+      :: else
+      fi;
+    }
+    process[p].sequence = process[p].cut_number;
+    CheckRows();
+  }
+}
+
+inline LateFlush() {
+  d_step {
+    late_of != 0 ->
+    if
+    :: EPOCH_HOLDS(late_of - 1) && SEQUENCE_HOLDS(late_of - 1, late_number) ->
+       if
+       :: late_cut & 1 -> Write(0, late_value0)
+       :: else
+       fi;
+       if
+       :: late_cut & 2 -> Write(1, late_value1)
+       :: else
+       fi;
+       process[late_of - 1].sequence = late_number;
+       CheckRows();
+    :: else
+    fi;
+    late_of = 0;
+    late_cut = 0;
+    late_number = 0;
+    late_value0 = 0;
+    late_value1 = 0;
+  }
+}
+
+inline DatabaseStep() {
+  if
+  :: Flush(0)
+  :: Flush(1)
+#if PROCESSES > 2
+  :: Flush(2)
+#endif
+#if LATE_COPIES > 0
+  :: LateFlush()
+#endif
+  fi
+}
+
+// --- Global --------------------------------------------------------------------------------------
+
+#define MAY_SERVE(g) (shard[g].phase == RECOVERING || shard[g].phase == SERVING)
+
+#define ANY(what, g, x) (ENTRY(g, 0, x).what || ENTRY(g, 1, x).what || ENTRY(g, LAST, x).what)
+
+// Serves the request at hand as far as answers are there (Directory::Advance).
+inline Advance(g, x) {
+  do
+  :: shard[g].phase != SERVING || KEY(g, x).serving == 0 || ANY(asked, g, x) -> break
+  :: else ->
+     if
+     :: KEY(g, x).serving == NOBODY -> KEY(g, x).serving = 0; KEY(g, x).failed = false
+     :: else ->
+        owner = KEY(g, x).serving - 1;
+        limit = MODIFY - ENTRY(g, owner, x).wanted;
+        holder = 0;
+        do
+        :: holder == PROCESSES || KEY(g, x).failed -> break
+        :: else ->
+           if
+           :: holder != owner && ENTRY(g, holder, x).book > limit ->
+              if
+#ifdef NO_KEEPING_OF_UNREACHABLE
+              :: !SESSION(g, holder).bound -> ENTRY(g, holder, x).book = limit
+#else
+              :: !SESSION(g, holder).bound -> KEY(g, x).failed = true
+#endif
+              :: else ->
+                 ENTRY(g, holder, x).asked = true;
+                 TellServer(g, holder, x, REDUCE_TO_INVALID + limit)
+              fi
+           :: else
+           fi;
+           holder++
+        od;
+        if
+        :: ANY(asked, g, x)
+        :: else ->
+           if
+           :: KEY(g, x).failed ->
+#ifdef NO_REFUSALS
+              skip
+#else
+              TellServer(g, owner, x, REFUSAL)
+#endif
+           :: else ->
+              if
+              :: ENTRY(g, owner, x).book < ENTRY(g, owner, x).wanted ->
+                 ENTRY(g, owner, x).book = ENTRY(g, owner, x).wanted
+              :: else
+              fi;
+              TellServer(g, owner, x, GRANT_SHARE - SHARE + ENTRY(g, owner, x).book)
+           fi;
+           ENTRY(g, owner, x).wanted = INVALID;
+           KEY(g, x).serving = 0;
+           KEY(g, x).failed = false;
+        fi
+     fi
+  od;
+  skip
+}
+
+// The next request: any of those that wait, not only the first.
+inline Serve(g, p, x) {
+  d_step {
+    shard[g].phase == SERVING && KEY(g, x).serving == 0 && ENTRY(g, p, x).wanted != INVALID ->
+    KEY(g, x).serving = p + 1;
+    Advance(g, x);
+  }
+}
+
+// The connection is gone for Global: requests are forgotten, questions fail, rights stay (rule 19).
+inline Unbind(g, p) {
+  if
+  :: SESSION(g, p).bound ->
+     SESSION(g, p).bound = false;
+     for (each : 0 .. RECORDS - 1) {
+#ifndef NO_DROPPING_OF_OLD_MESSAGES
+       ENTRY(g, p, each).to_global = 0;
+#endif
+       ENTRY(g, p, each).wanted = INVALID;
+       if
+       :: KEY(g, each).serving == p + 1 -> KEY(g, each).serving = NOBODY
+       :: else
+       fi;
+       if
+       :: ENTRY(g, p, each).asked -> ENTRY(g, p, each).asked = false; KEY(g, each).failed = true
+       :: else
+       fi;
+       Advance(g, each);
+     }
+  :: else
+  fi;
+  skip
+}
+
+inline Hear(g, p, x) {
+  d_step {
+    SESSION(g, p).bound && ENTRY(g, p, x).to_global != 0 ->
+    Pop(ENTRY(g, p, x).to_global);
+    if
+    :: message == RELEASE ->
+       ENTRY(g, p, x).book = INVALID;
+       TellServer(g, p, x, RELEASED);
+    :: else ->
+       limit = message - REDUCED_TO_INVALID;
+       if
+       :: ENTRY(g, p, x).asked ->
+          ENTRY(g, p, x).asked = false;
+          if
+          :: limit < ENTRY(g, p, x).book -> ENTRY(g, p, x).book = limit
+          :: else
+          fi;
+          Advance(g, x);
+       :: else
+       fi;
+    fi;
+  }
+}
+
+// It closes the connection of one that is silent, or notices that it is closed.
+#ifdef NARROW
+#define GLOBAL_MAY_CLOSE false
+#else
+#define GLOBAL_MAY_CLOSE true
+#endif
+
+inline Close(g, p) {
+  d_step {
+    GLOBAL_MAY_CLOSE && MAY_SERVE(g) && SESSION(g, p).bound && MAY_BREAK ->
+    COUNT_BREAK;
+    Unbind(g, p)
+  }
+}
+
+#ifdef NO_WAIT_FOR_ANNOUNCEMENTS
+#define UNSETTLED(g, p) false
+#else
+#define UNSETTLED(g, p) (SESSION(g, p).state == LISTED || SESSION(g, p).state == FENCED_LISTED)
+#endif
+
+inline FinishRecovery(g) {
+  if
+  :: shard[g].phase == RECOVERING && !UNSETTLED(g, 0) && !UNSETTLED(g, 1) && !UNSETTLED(g, LAST) ->
+     shard[g].phase = SERVING;
+     Advance(g, 0);
+     Advance(g, 1)
+  :: else
+  fi;
+  skip
+}
+
+inline Depose(g) {
+  for (one : 0 .. PROCESSES - 1) {
+    SESSION(g, one).state = UNKNOWN;
+    SESSION(g, one).bound = false;
+    for (each : 0 .. RECORDS - 1) {
+      ENTRY(g, one, each).book = INVALID;
+      ENTRY(g, one, each).wanted = INVALID;
+      ENTRY(g, one, each).asked = false;
+      ENTRY(g, one, each).to_global = 0;
+      KEY(g, each).serving = 0;
+      KEY(g, each).failed = false;
+    };
+    skip
+  }
+  shard[g].phase = DEPOSED;
+}
+
+inline Fence(g, p) {
+  if
+  :: SESSION(g, p).state == LISTED -> SESSION(g, p).state = FENCED_LISTED
+  :: SESSION(g, p).state == LIVE -> SESSION(g, p).state = FENCED
+  :: else
+  fi;
+  Unbind(g, p);
+}
+
+// Rule 39: under a lock on the term.
+inline EvictNow(g, p) {
+  if
+  :: term == TERM(g) ->
+     if
+     :: process[p].current -> process[p].current = false; process[p].listed = true
+     :: else
+     fi;
+     Fence(g, p);
+  :: else -> Depose(g)
+  fi;
+  skip
+}
+
+inline Evict(g, p) {
+  d_step {
+    MAY_SERVE(g) && (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) &&
+      evictions < EVICTIONS ->
+    evictions++;
+    EvictNow(g, p);
+  }
+}
+
+// Rule 40: the lease is over for the server by then.
+#ifdef NO_WAIT_BEFORE_FREEING
+#define LEASE_IS_OVER(p) true
+#else
+#define LEASE_IS_OVER(p) (!process[p].lease)
+#endif
+
+inline Free(g, p) {
+  d_step {
+    MAY_SERVE(g) && (SESSION(g, p).state == FENCED || SESSION(g, p).state == FENCED_LISTED) &&
+      LEASE_IS_OVER(p) ->
+    assert(!process[p].current);
+    SESSION(g, p).state = GONE;
+    process[p].listed = false;
+    for (each : 0 .. RECORDS - 1) { ENTRY(g, p, each).book = INVALID }
+    FinishRecovery(g);
+  }
+}
+
+// Rules 40 to 45 (GlobalServer::Judge and OnLogin).
+#ifdef NO_START_TERM
+#define STARTED_UNDER(g, p) true
+#else
+#define STARTED_UNDER(g, p) (process[p].start_term == TERM(g))
+#endif
+#ifdef NO_TERM_MEMORY
+#define NEWEST_TERM(g, p) true
+#else
+#define NEWEST_TERM(g, p) (TERM(g) >= process[p].seen_term)
+#endif
+
+#define CONTRADICTS(g, p, x)                                                                       \
+  ((p != 0 && CACHE(p, x).named + ENTRY(g, 0, x).book > MODIFY) ||                                 \
+   (p != 1 && CACHE(p, x).named + ENTRY(g, 1, x).book > MODIFY) ||                                 \
+   (p != LAST && CACHE(p, x).named + ENTRY(g, LAST, x).book > MODIFY))
+
+inline OnLogin(g, p) {
+  d_step {
+    process[p].running && process[p].link == LOGGING_IN && process[p].peer == g && MAY_SERVE(g) ->
+    accepted = SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE ||
+               (SESSION(g, p).state == UNKNOWN && STARTED_UNDER(g, p));
+#if PROCESSES > 2
+    if
+    :: p == 0 && SESSION(g, 2).state != UNKNOWN -> accepted = false
+    :: p == 2 && accepted && (SESSION(g, 0).state == LISTED || SESSION(g, 0).state == LIVE) ->
+       assert(!process[0].current);
+       Fence(g, 0)
+    :: else
+    fi;
+#endif
+    if
+    :: accepted ->
+       Unbind(g, p);
+       SESSION(g, p).bound = true;
+       contradiction = 0;
+       for (each : 0 .. RECORDS - 1) {
+         if
+         :: SESSION(g, p).state == LISTED ->
+            for (one : 0 .. PROCESSES - 1) {
+              if
+              :: one != p && CACHE(p, each).named + ENTRY(g, one, each).book > MODIFY ->
+                 contradiction = contradiction | (1 << one) | (1 << p);
+              :: else
+              fi;
+            }
+         :: else ->
+            if
+            :: CACHE(p, each).named > ENTRY(g, p, each).book ->
+               contradiction = contradiction | (1 << p)
+            :: else
+            fi
+         fi;
+       }
+       // Nothing of a contradiction is taken into the book.
+       for (each : 0 .. RECORDS - 1) {
+         if
+         :: contradiction == 0 ||
+            (SESSION(g, p).state == LISTED && !CONTRADICTS(g, p, each)) ->
+            ENTRY(g, p, each).book = CACHE(p, each).named
+         :: else
+         fi;
+         CACHE(p, each).named = INVALID;
+       }
+       SESSION(g, p).state = LIVE;
+       if
+       :: contradiction != 0 ->
+          evicted = 0;
+          do
+          :: evicted == PROCESSES -> break
+          :: else ->
+             if
+             :: ((contradiction >> evicted) & 1) && MAY_SERVE(g) ->
+#ifndef NO_PAUSE_AFTER_CONTRADICTION
+                // What it has is not in the book: nothing is granted until it is gone (hole 30).
+                SESSION(g, evicted).state = LISTED;
+                shard[g].phase = RECOVERING;
+#endif
+                EvictNow(g, evicted)
+             :: else
+             fi;
+             evicted++
+          od;
+          Disconnect(p)
+       :: contradiction == 0 && NEWEST_TERM(g, p) ->
+          FinishRecovery(g);
+          process[p].link = READY;
+          process[p].seen_term = TERM(g)
+       :: else -> FinishRecovery(g); Disconnect(p)
+       fi
+    :: else -> Disconnect(p)
+    fi;
+  }
+}
+
+// Rule 43. Who raised the term is the shard's Global, by compare-and-swap.
+inline RaiseTerm(g) {
+  d_step {
+    shard[g].phase == OFF && term == TERM(g) - 1 ->
+    term = TERM(g);
+    shard[g].phase = STARTING;
+  }
+}
+
+#ifdef NO_FENCED_LEASES
+#define LIST_FENCED(p) false
+#else
+#define LIST_FENCED(p) process[p].listed
+#endif
+
+inline ListServers(g) {
+  for (each : 0 .. PROCESSES - 1) {
+    if
+    :: process[each].current -> SESSION(g, each).state = LISTED
+    :: !process[each].current && LIST_FENCED(each) -> SESSION(g, each).state = FENCED_LISTED
+    :: else
+    fi;
+  };
+  skip
+}
+
+inline ListLive(g) {
+  d_step {
+    shard[g].phase == STARTING ->
+    ListServers(g);
+    shard[g].phase = RECOVERING;
+    FinishRecovery(g);
+  }
+}
+
+#ifdef LIST_BEFORE_TERM
+inline ListTooEarly(g) {
+  d_step {
+    shard[g].phase == OFF && term == TERM(g) - 1 -> ListServers(g); shard[g].phase = STARTING
+  }
+}
+inline RaiseTooLate(g) {
+  d_step {
+    shard[g].phase == STARTING -> term = TERM(g); shard[g].phase = RECOVERING; FinishRecovery(g)
+  }
+}
+#endif
+
+// It looks whether its term has passed.
+inline NoticesItsSuccessor(g) {
+  d_step { MAY_SERVE(g) && term > TERM(g) -> Depose(g) }
+}
+
+#if RECORDS > 1
+#define BOTH(Step, g, p) Step(g, p, 0) :: Step(g, p, 1)
+#else
+#define BOTH(Step, g, p) Step(g, p, 0)
+#endif
+
+inline GlobalStep(g) {
+  if
+  :: BOTH(Serve, g, 0) :: BOTH(Hear, g, 0)
+  :: Close(g, 0) :: Evict(g, 0) :: Free(g, 0) :: OnLogin(g, 0)
+  :: BOTH(Serve, g, 1) :: BOTH(Hear, g, 1)
+  :: Close(g, 1) :: Evict(g, 1) :: Free(g, 1) :: OnLogin(g, 1)
+#if PROCESSES > 2
+  :: BOTH(Serve, g, 2) :: BOTH(Hear, g, 2)
+  :: Close(g, 2) :: Evict(g, 2) :: Free(g, 2) :: OnLogin(g, 2)
+#endif
+#if GLOBALS > 1
+#ifdef LIST_BEFORE_TERM
+  :: ListTooEarly(g) :: RaiseTooLate(g)
+#else
+  :: RaiseTerm(g) :: ListLive(g)
+#endif
+  :: NoticesItsSuccessor(g)
+#endif
+  fi
+}
+
+// --- properties ----------------------------------------------------------------------------------
+
+// Who can change the database or answer a client.
+#define CAN_USE(p) (process[p].running && (process[p].current || MAY_ANSWER(p)))
+#define BESIDE(p, s, x) (CACHE(p, x).right + CACHE(s, x).right > MODIFY && CAN_USE(p) && CAN_USE(s))
+#define STALE(p, x)                                                                                \
+  (CACHE(p, x).right != INVALID && CACHE(p, x).loaded && !CACHE(p, x).dirty &&                     \
+   CACHE(p, x).value != ROW(x) && CAN_USE(p))
+
+#if PROCESSES > 2
+#define A_RIGHT_BESIDE_MODIFY                                                                      \
+  (BESIDE(0, 1, 0) || BESIDE(0, 1, 1) || BESIDE(0, 2, 0) || BESIDE(0, 2, 1) ||                     \
+   BESIDE(1, 2, 0) || BESIDE(1, 2, 1))
+#define A_STALE_READ                                                                               \
+  (STALE(0, 0) || STALE(0, 1) || STALE(1, 0) || STALE(1, 1) || STALE(2, 0) || STALE(2, 1))
+#else
+#define A_RIGHT_BESIDE_MODIFY (BESIDE(0, 1, 0) || BESIDE(0, 1, 1))
+#define A_STALE_READ (STALE(0, 0) || STALE(0, 1) || STALE(1, 0) || STALE(1, 1))
+#endif
+
+// When nothing can happen any more, nobody waits for anything.
+#define QUIET_RECORD(p, x)                                                                         \
+  (CACHE(p, x).asking == NOTHING && !CACHE(p, x).owes && !CACHE(p, x).dirty)
+#define QUIET(p)                                                                                   \
+  (!process[p].running || (process[p].current && process[p].link == READY &&                       \
+                           process[p].cut == 0 && QUIET_RECORD(p, 0) && QUIET_RECORD(p, 1)))
+#define SETTLED(g, p)                                                                              \
+  (SESSION(g, p).state == UNKNOWN || SESSION(g, p).state == LIVE ||                                \
+   SESSION(g, p).state == GONE)
+#define AT_REST(g)                                                                                 \
+  (shard[g].phase == DEPOSED || (shard[g].phase == SERVING && SETTLED(g, 0) && SETTLED(g, 1) &&    \
+                                 SETTLED(g, LAST) && KEY(g, 0).serving == 0 &&                     \
+                                 KEY(g, 1).serving == 0))
+
+active proctype Cluster() {
+  d_step {
+    for (each : 0 .. 1) {
+      process[each].current = true;
+      process[each].running = true;
+      process[each].lease = true;
+      process[each].start_term = 1;
+      process[each].seen_term = 1;
+      process[each].link = READY;
+      SESSION(0, each).state = LIVE;
+      SESSION(0, each).bound = true;
+    }
+    shard[0].phase = SERVING;
+  }
+end:
+  do
+  :: d_step {
+       A_RIGHT_BESIDE_MODIFY -> no_right_beside_modify = false; assert(no_right_beside_modify)
+     }
+  :: d_step { A_STALE_READ -> no_stale_read = false; assert(no_stale_read) }
+  :: d_step {
+       timeout -> all_is_served = QUIET(0) && QUIET(1) && QUIET(LAST) && AT_REST(0) &&
+                                  AT_REST(GLOBALS - 1);
+       assert(all_is_served)
+     }
+  :: ServerStep(0)
+  :: ServerStep(1)
+#if PROCESSES > 2
+  :: ServerStep(2)
+#endif
+  :: DatabaseStep()
+  :: GlobalStep(0)
+#if GLOBALS > 1
+  :: GlobalStep(1)
+#endif
+  od
+}
