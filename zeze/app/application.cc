@@ -133,6 +133,7 @@ Application::Application(std::string name, ApplicationOptions options,
     }
     client.tls = std::move(global_tls);
     client.tls_name = options_.global_tls_name;
+    client.allow_unfenced_global = options_.allow_unfenced_global;
     client_ = std::make_unique<global::GlobalClient>(*io_, *storage_->fence(), std::move(client));
   }
   engine_ = std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),
@@ -154,6 +155,10 @@ Application::~Application() {
   if (liveness_ != nullptr) liveness_->Stop();
   // Its sessions use the engine, which ends first.
   if (client_ != nullptr) client_->Abandon();
+}
+
+bool Application::unfenced() const {
+  return client_ != nullptr && client_->unfenced();
 }
 
 void Application::AddModule(Module& module) {

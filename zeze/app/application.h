@@ -79,6 +79,8 @@ struct ApplicationOptions {
   // global_tls_name, or if that is empty for the host.
   std::optional<TlsOptions> global_tls = std::nullopt;
   std::string global_tls_name = {};
+  // Work also under a Global of Zeze 1.6. It fences nobody: not all faults are safe (interop.md).
+  bool allow_unfenced_global = false;
   // The same on all servers and Globals.
   std::chrono::nanoseconds lease = std::chrono::seconds(6);
   // This process has lost its rights for ever and must not save anything. Null: it says so and ends
@@ -161,6 +163,8 @@ class Application {
 
   // Whether procedures run and are saved. Only after Start, and only if there is a probe.
   LivenessStatus liveness() const;
+  // Whether a Global that fences nobody grants rights here.
+  bool unfenced() const;
 
   const std::string& name() const { return name_; }
   const ApplicationOptions& options() const { return options_; }

@@ -53,6 +53,7 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
   for (const HostAndPort& one : config.global_cache_managers) {
     options.globals.push_back({.host = one.host, .port = one.port});
   }
+  options.allow_unfenced_global = config.section.Bool("AllowUnfencedGlobal");
   if (const std::string& authorities = config.section.Text("GlobalTlsAuthoritiesFile");
       !authorities.empty()) {
     options.global_tls =

@@ -74,6 +74,8 @@ class GlobalAgent {
 
   bool ready() const { return state_ == State::kReady; }
   ConnectionId connection() const { return connection_; }
+  // The highest that was seen.
+  std::int64_t term() const { return term_; }
 
   void OnConnected(ConnectionId connection);
   void OnClosed(ConnectionId connection);

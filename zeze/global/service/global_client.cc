@@ -103,7 +103,14 @@ class GlobalClient::Impl {
   ShardSession& shard(std::size_t index) { return *shards_[index]; }
   std::size_t shard_count() const { return shards_.size(); }
   bool LeaseValid() const {
-    return options_.clock->Now().count() < lease_until_.load(std::memory_order_acquire);
+    const std::chrono::nanoseconds now = options_.clock->Now();
+    if (now.count() >= lease_until_.load(std::memory_order_acquire)) return false;
+    return std::all_of(shards_.begin(), shards_.end(),
+                       [now](const auto& shard) { return shard->Usable(now); });
+  }
+  bool unfenced() const {
+    return std::any_of(shards_.begin(), shards_.end(),
+                       [](const auto& shard) { return shard->unfenced(); });
   }
   std::int64_t epoch() const { return epoch_; }
 
@@ -225,6 +232,10 @@ void GlobalClient::Abandon() {
 
 std::int64_t GlobalClient::epoch() const {
   return impl_->epoch();
+}
+
+bool GlobalClient::unfenced() const {
+  return impl_->unfenced();
 }
 
 Result<void> GlobalClient::Acquire(std::string_view key, Right wanted, FreshRights& fresh,

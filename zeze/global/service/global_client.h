@@ -53,6 +53,11 @@ struct GlobalClientOptions {
   std::chrono::nanoseconds acquire_timeout = std::chrono::seconds(20);
   // Start waits for so long until all shards have accepted the server.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30);
+  // Work also under a Global of Zeze 1.6, which fences nobody: then not all faults are safe. While
+  // it is out of sight this server does nothing (unfenced_trust.h).
+  bool allow_unfenced_global = false;
+  // For tests: log in as a server of Zeze 1.6 does, whatever the Global is.
+  bool log_in_as_old_peer = false;
   // This process has lost its rights for ever: end it, nothing may be saved. Called once.
   std::function<void(const std::string& why)> on_fenced = nullptr;
 };
@@ -76,6 +81,8 @@ class GlobalClient final : public Coherence {
   void Abandon();
 
   std::int64_t epoch() const;
+  // Whether a Global that fences nobody grants rights here: the cluster is not safe from all faults.
+  bool unfenced() const;
 
   Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                        FunctionRef<void(Right granted)> install) override;

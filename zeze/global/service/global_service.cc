@@ -389,7 +389,7 @@ void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::in
   if (!accepted) {
     ZEZE_LOG_WARNING("Global {}: server {} without a fence is refused{}", options_.shard, server_id,
                      options_.machine.unfenced_wait.count() == 0
-                         ? ": such servers are not allowed here (see UnfencedServers)"
+                         ? ": such servers are not allowed here (zeze global --unfenced-wait)"
                          : "");
   }
   answer(accepted);

@@ -35,11 +35,13 @@ namespace zeze::global {
 
 namespace {
 
-constexpr std::size_t kLoginPartBytes = std::size_t{1} << 20;
 // Of what is only a hint; a connection has no more than twice as many calls.
 constexpr std::size_t kAskedAtOnceMax = 32'768;
 constexpr auto kReconnectDelay = std::chrono::milliseconds(100);
 constexpr auto kReconnectDelayMax = std::chrono::seconds(1);
+// Different for each key, so that two who are in each other's way do not stay so.
+constexpr auto kBusyDelay = std::chrono::milliseconds(5);
+constexpr auto kBusyDelayStep = std::chrono::milliseconds(2);
 
 ConnectionId IdOf(const Connection& connection) {
   return static_cast<ConnectionId>(connection.id());
@@ -55,6 +57,7 @@ ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOpti
       options_(options),
       shard_(shard),
       fenced_(std::move(fenced)),
+      start_term_(start_term),
       agent_({.server_id = options.server_id, .epoch = epoch, .start_term = start_term}, *this),
       service_(io, {.name = fmt::format("GlobalClient{}", shard),
                     .frame_bytes_max = std::size_t{8} << 20,
@@ -63,11 +66,19 @@ ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOpti
     {
       const MutexLock lock(mutex_);
       connection_ = connection;
+      if (kind_ == Kind::kUnfenced) {  // Not before everything is saved.
+        login_due_ = true;
+        guard_wake_.NotifyAll();
+        return;
+      }
     }
     WithAgent([&](GlobalAgent& agent) { agent.OnConnected(IdOf(*connection)); });
   });
   service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
-    WithAgent([&](GlobalAgent& agent) { agent.OnClosed(IdOf(*connection)); });
+    WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
+      if (connection_ == connection) Lost();
+      agent.OnClosed(IdOf(*connection));
+    });
     const MutexLock lock(mutex_);
     if (connection_ == connection) connection_ = nullptr;
     changed_.NotifyAll();
@@ -81,6 +92,10 @@ ShardSession::~ShardSession() {
 }
 
 void ShardSession::Connect() {
+  if (options_.log_in_as_old_peer) {
+    const MutexLock lock(mutex_);
+    BecomeUnfenced();
+  }
   const GlobalClientOptions::Shard& where = options_.shards[shard_];
   service_.Connect({.host = where.host,
                     .port = where.port,
@@ -92,7 +107,13 @@ void ShardSession::Connect() {
 }
 
 void ShardSession::Stop() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    guard_wake_.NotifyAll();
+  }
   service_.Stop();
+  if (guard_.joinable() && guard_.get_id() != std::this_thread::get_id()) guard_.join();
   {
     const MutexLock lock(life_->mutex);
     life_->over = true;
@@ -145,12 +166,28 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
   for (const std::string& held : fresh.keys) {
     if (held > key) Used(held);
   }
+  const auto deadline = options_.clock->Now() + options_.acquire_timeout;
+  Result<void> result;
+  while (!TryAcquire(key, wanted, fresh, install, result)) {
+    if (options_.clock->Now() >= deadline) break;
+    // An old peer refuses what it has just got, and an old Global does not let anybody wait who is
+    // being asked himself. So let go of everything, and ask again.
+    for (const std::string& held : fresh.keys) Used(held);
+    Used(std::string(key));
+    options_.clock->SleepFor(kBusyDelay + kBusyDelayStep * (RoutingHashOfBytes(key) % 8));
+  }
+  return result;
+}
+
+bool ShardSession::TryAcquire(std::string_view key, Right wanted, FreshRights& fresh,
+                              FunctionRef<void(Right)> install, Result<void>& result) {
   Asking* asking = nullptr;
   {
     const MutexLock lock(mutex_);
     if (asking_.contains(key)) {
       while (asking_.contains(key)) changed_.Wait(mutex_);
-      return {};
+      result = {};
+      return true;
     }
     asking = &asking_[std::string(key)];
     asking->install = [&install](Right granted) { install(granted); };
@@ -159,12 +196,12 @@ Result<void> ShardSession::Acquire(std::string_view key, Right wanted, FreshRigh
                 ZEZE_REQUIRES(mutex_) { agent.Acquire(++last_request_, key, wanted); });
   const MutexLock lock(mutex_);
   while (!asking->done) changed_.Wait(mutex_);
-  Result<void> result = asking->result;
+  result = asking->result;
+  const bool busy = asking->busy;
   asking_.erase(asking_.find(key));
   changed_.NotifyAll();
-  if (!result.ok()) return result;
-  fresh.keys.emplace_back(key);
-  return {};
+  if (result.ok()) fresh.keys.emplace_back(key);
+  return !busy;
 }
 
 void ShardSession::AskForAll(std::span<const Coherence::Wish> wishes,
@@ -235,6 +272,9 @@ void ShardSession::Failed(std::uint64_t /*request*/, std::string_view key, Acqui
   const char* text = "its holder cannot be reached or has failed";
   if (why == AcquireFailure::kDisconnected) text = "there is no session with Global";
   if (why == AcquireFailure::kBusy) text = "its holder is using it";
+  if (const auto at = asking_.find(key); at != asking_.end()) {
+    at->second.busy = why == AcquireFailure::kBusy;
+  }
   Finish(std::string(key), Error(ErrorCode::kUnavailable,
                                  fmt::format("the right of a record cannot be had: {}", text)));
 }
@@ -249,9 +289,8 @@ void ShardSession::SendState(ConnectionId to, std::uint64_t request, std::string
   const wire::KeyState argument{.key = key, .state = static_cast<std::uint32_t>(wanted)};
   Result<void> sent = connection_->Call<wire::Acquire>(
       argument, {.timeout = options_.acquire_timeout},
-      [this, to, request, key = std::string(key), wanted](RpcReply<wire::Acquire> reply) {
-        OnReply(to, request, key, wanted, reply);
-      });
+      [this, to, sent_at = options_.clock->Now(), request, key = std::string(key), wanted](
+          RpcReply<wire::Acquire> reply) { OnReply(to, sent_at, request, key, wanted, reply); });
   // Not sent means not asked; the close fails everything that waits.
   if (!sent.ok()) connection_->Close(sent.error().message());
 }
@@ -265,19 +304,22 @@ void ShardSession::SendRelease(ConnectionId to, std::uint64_t request, std::stri
   SendState(to, request, key, Right::kInvalid);
 }
 
-void ShardSession::OnReply(ConnectionId from, std::uint64_t request, const std::string& key,
-                           Right wanted, const RpcReply<wire::Acquire>& reply) {
-  WithAgent([&](GlobalAgent& agent) {
+void ShardSession::OnReply(ConnectionId from, std::chrono::nanoseconds sent, std::uint64_t request,
+                           const std::string& key, Right wanted,
+                           const RpcReply<wire::Acquire>& reply) {
+  WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
     const bool answered = reply.outcome == RpcOutcome::kAnswered;
+    if (answered && reply.result_code != wire::kNotLoggedIn) Heard(from, sent);
     if (wanted == Right::kInvalid) {
       agent.OnReleased(from, request, key);
     } else if (answered && reply.result.state >= static_cast<std::uint32_t>(wanted) &&
                reply.result.state <= static_cast<std::uint32_t>(Right::kModify)) {
       agent.OnGrant(from, request, key, static_cast<Right>(reply.result.state));
     } else {
-      agent.OnRefusal(from, request, key,
-                      answered && reply.result_code == wire::kHolderFresh ? Refusal::kHolderFresh
-                                                                          : Refusal::kHolderFailed);
+      const bool busy = answered && (reply.result_code == wire::kHolderFresh ||
+                                     reply.result_code == wire::kShareDeadlock ||
+                                     reply.result_code == wire::kModifyDeadlock);
+      agent.OnRefusal(from, request, key, busy ? Refusal::kHolderFresh : Refusal::kHolderFailed);
     }
   });
 }
@@ -293,8 +335,11 @@ void ShardSession::OnReduce(::zeze::Request<wire::Reduce> request) {
     return;
   }
   WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
-    // Of a session that is over, or has not begun: dropped, which answers it with an error.
-    if (!agent.ready() || agent.connection() != from) return;
+    // Of a session that is over, or has not begun. Old Globals look at the state only.
+    if (!agent.ready() || agent.connection() != from) {
+      (void)request.Answer(wire::kReduceBadState, {.key = key, .state = wire::kStateFailed});
+      return;
+    }
     const std::uint64_t serial = ++last_serial_;
     reduces_.emplace(serial, std::move(request));
     agent.OnReduce(from, serial, key, static_cast<Right>(state));
@@ -352,54 +397,20 @@ void ShardSession::SendReduced(ConnectionId /*to*/, std::uint64_t serial, std::s
 
 std::vector<HeldRight> ShardSession::Rights() {
   std::vector<HeldRight> rights;
+  if (kind_ == Kind::kUnfenced) return rights;  // Nobody wants to know.
   engine_.ForEachRight([&](std::string_view key, Right right) {
     if (Mine(key)) rights.push_back({.key = std::string(key), .right = right});
   });
   return rights;
 }
 
-void ShardSession::SendLogin(ConnectionId to, const LoginRequest& request) {
-  SendLoginPart(to, std::make_shared<const LoginRequest>(request), 0);
-}
-
-void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const LoginRequest>& login,
-                                 std::size_t begin) {
-  if (connection_ == nullptr || IdOf(*connection_) != to) return;
-  wire::FencedLoginArgument part{.server_id = login->server_id,
-                                 .hash_index = static_cast<std::int32_t>(shard_),
-                                 .epoch = login->epoch,
-                                 .start_term = login->start_term,
-                                 .last = false,
-                                 .rights = {}};
-  std::size_t end = begin;
-  for (std::size_t bytes = 0; end < login->rights.size() && bytes < kLoginPartBytes; ++end) {
-    part.rights.push_back(login->rights[end]);
-    bytes += login->rights[end].key.size() + 8;
-  }
-  part.last = end == login->rights.size();
-  Result<void> sent = connection_->Call<wire::FencedLogin>(
-      part, {}, [this, to, login, end](const RpcReply<wire::FencedLogin>& reply) {
-        if (reply.ok() && end == login->rights.size()) {
-          WithAgent([&](GlobalAgent& agent) {
-            agent.OnLoginReply(to, {.outcome = static_cast<LoginOutcome>(reply.result.outcome),
-                                    .term = reply.result.term});
-          });
-          return;
-        }
+void ShardSession::SendKeepAlive(ConnectionId to) {
+  // Whether it is answered matters with an old Global only: others close what they do not hear.
+  (void)connection_->Call<wire::KeepAlive>(
+      {}, {}, [this, to, sent = options_.clock->Now()](const RpcReply<wire::KeepAlive>& reply) {
         const MutexLock lock(mutex_);
-        if (reply.ok()) {
-          SendLoginPart(to, login, end);
-        } else if (connection_ != nullptr && IdOf(*connection_) == to) {
-          connection_->Close("no answer to the login");
-        }
+        if (reply.ok()) Heard(to, sent);
       });
-  // A login that lacks a part would give rights away that this server has.
-  if (!sent.ok()) connection_->Close(sent.error().message());
-}
-
-void ShardSession::SendKeepAlive(ConnectionId /*to*/) {
-  // Whether it is answered does not matter: Global closes what it does not hear.
-  (void)connection_->Call<wire::KeepAlive>({}, {}, [](const RpcReply<wire::KeepAlive>&) {});
 }
 
 void ShardSession::KeepAlive() {
@@ -430,9 +441,14 @@ void ShardSession::NormalClose() {
 }
 
 void ShardSession::Close(ConnectionId connection) {
-  if (connection_ != nullptr && IdOf(*connection_) == connection) {
-    connection_->Close("the session with this Global is over");
-  }
+  if (connection_ == nullptr || IdOf(*connection_) != connection) return;
+  Lost();
+  connection_->Close("the session with this Global is over");
+}
+
+void ShardSession::CloseIfCurrent(ConnectionId connection, std::string_view why) {
+  const MutexLock lock(mutex_);
+  if (connection_ != nullptr && IdOf(*connection_) == connection) connection_->Close(why);
 }
 
 void ShardSession::Fenced() {

@@ -2,15 +2,18 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include "zeze/global/directory.h"
 #include "zeze/global/messages.h"
 #include "zeze/global/service/global_client.h"
+#include "zeze/global/service/unfenced_trust.h"
 #include "zeze/global/service/wire.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/io_threads.h"
@@ -46,6 +50,11 @@ class ShardSession final : private AgentOutput {
   // False: not in time.
   bool AwaitReady(std::chrono::nanoseconds deadline);
   void OnTerm(std::int64_t term);
+  // Whether rights of this shard may be used. Always, if the Global has terms: then the lease tells.
+  bool Usable(std::chrono::nanoseconds now) const {
+    return now.count() < usable_until_.load(std::memory_order_acquire);
+  }
+  bool unfenced() const { return unfenced_.load(std::memory_order_relaxed); }
   Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,
                        FunctionRef<void(Right)> install);
   // The two halves of Coherence::AcquireAll: asks for those of the wishes, and waits until none of
@@ -67,8 +76,11 @@ class ShardSession final : private AgentOutput {
     // its right is not kept from others, and it is forgotten when it is answered.
     std::size_t* open = nullptr;
     bool done = false;
+    bool busy = false;  // Not now; the key is in use.
     Result<void> result;
   };
+  // What is known of the Global.
+  enum class Kind : std::uint8_t { kUnknown, kFencing, kUnfenced };
   struct Deferred {
     ConnectionId connection = 0;
     std::uint64_t serial = 0;
@@ -99,10 +111,13 @@ class ShardSession final : private AgentOutput {
   // One part after the other: all of them may be more than a connection takes.
   void SendLoginPart(ConnectionId to, const std::shared_ptr<const LoginRequest>& login,
                      std::size_t begin) ZEZE_REQUIRES(mutex_);
+  // One try. False: the key is in use just now.
+  bool TryAcquire(std::string_view key, Right wanted, FreshRights& fresh,
+                  FunctionRef<void(Right)> install, Result<void>& result);
   void SendState(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted)
       ZEZE_REQUIRES(mutex_);
-  void OnReply(ConnectionId from, std::uint64_t request, const std::string& key, Right wanted,
-               const RpcReply<wire::Acquire>& reply);
+  void OnReply(ConnectionId from, std::chrono::nanoseconds sent, std::uint64_t request,
+               const std::string& key, Right wanted, const RpcReply<wire::Acquire>& reply);
   void OnReduce(::zeze::Request<wire::Reduce> request);
   // Lowers the right and answers when it is saved, unless a procedure holds on to it.
   void TryReduce(const std::string& key, const Deferred& reduce);
@@ -111,6 +126,25 @@ class ShardSession final : private AgentOutput {
   void WithAgent(FunctionRef<void(GlobalAgent&)> work);
   bool Mine(std::string_view key) const;
   void KeepAlive();
+  void CloseIfCurrent(ConnectionId connection, std::string_view why);
+
+  // --- logging in (shard_login.cc) ---
+  void SendFencedLogin(ConnectionId to, const LoginRequest& request) ZEZE_REQUIRES(mutex_);
+  void OnNoFencedLogin(ConnectionId to, RpcOutcome outcome);
+  void BecomeUnfenced() ZEZE_REQUIRES(mutex_);
+  void SendOldLogin(ConnectionId to) ZEZE_REQUIRES(mutex_);
+  void OnOldLogin(ConnectionId from, std::chrono::nanoseconds sent, bool again, RpcOutcome outcome,
+                  std::int64_t code, const wire::LoginResult& timing);
+  // An answer of a Global without terms: it is in sight.
+  void Heard(ConnectionId from, std::chrono::nanoseconds sent) ZEZE_REQUIRES(mutex_);
+  // Nothing may be used until it is in sight again.
+  void Lost() ZEZE_REQUIRES(mutex_);
+  void Publish() ZEZE_REQUIRES(mutex_);
+  // The thread that saves and gives up rights while such a Global is out of sight.
+  void Guard();
+  bool SaveAll();
+  void DropRights();
+
   // On the network thread, unless the session is over by then.
   void Later(std::chrono::nanoseconds delay, std::function<void()> work);
 
@@ -119,11 +153,21 @@ class ShardSession final : private AgentOutput {
   const GlobalClientOptions& options_;
   const std::size_t shard_;
   const std::function<void(const std::string&)> fenced_;
+  const std::int64_t start_term_;
   Mutex mutex_;
   CondVar changed_;
   GlobalAgent agent_ ZEZE_GUARDED_BY(mutex_);
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
   bool closed_normally_ ZEZE_GUARDED_BY(mutex_) = false;
+  Kind kind_ ZEZE_GUARDED_BY(mutex_) = Kind::kUnknown;
+  int logins_cut_off_ ZEZE_GUARDED_BY(mutex_) = 0;  // One after the other.
+  UnfencedTrust trust_ ZEZE_GUARDED_BY(mutex_);
+  bool login_due_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;
+  CondVar guard_wake_;
+  std::thread guard_;
+  std::atomic<bool> unfenced_ = false;
+  std::atomic<std::int64_t> usable_until_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t last_request_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_serial_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Asking, std::less<>> asking_ ZEZE_GUARDED_BY(mutex_);

@@ -24,7 +24,9 @@ namespace zeze::global::wire {
 
 // Result codes, as old peers know them.
 inline constexpr std::int64_t kHolderFresh = 16;
+inline constexpr std::int64_t kShareDeadlock = 21;  // The caller is being asked for the key itself.
 inline constexpr std::int64_t kShareOfModify = 22;  // Share asked for, the caller has Modify.
+inline constexpr std::int64_t kModifyDeadlock = 23;
 inline constexpr std::int64_t kBadState = 24;
 inline constexpr std::int64_t kAlreadyModify = 25;
 inline constexpr std::int64_t kShareFailed = 26;

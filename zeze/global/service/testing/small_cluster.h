@@ -45,14 +45,17 @@ inline constexpr LeaseOptions kLease{.duration = std::chrono::seconds(2),
 class Global {
  public:
   explicit Global(const std::shared_ptr<MemoryDatabase>& database, std::string holder,
-                  std::uint16_t port = 0, std::int32_t shard = 0)
+                  std::uint16_t port = 0, std::int32_t shard = 0,
+                  std::chrono::nanoseconds unfenced_wait = std::chrono::nanoseconds(0))
       : storage_(OpenMemoryStorage(database)),
         pool_({.name = "global", .thread_count = 2}),
         io_({.name = "global-io"}),
         service_(io_, *storage_->fence(), pool_,
                  {.shard = shard,
                   .acceptor = {.ip = "127.0.0.1", .port = port},
-                  .machine = {.lease = kLease, .silence_max = std::chrono::milliseconds(300)},
+                  .machine = {.lease = kLease,
+                              .silence_max = std::chrono::milliseconds(300),
+                              .unfenced_wait = unfenced_wait},
                   .holder = std::move(holder)}) {
     const Result<void> started = service_.Start();
     EXPECT_TRUE(started.ok()) << started.error().message();
@@ -72,11 +75,16 @@ class Global {
   GlobalService service_;
 };
 
+struct Unfenced {
+  bool allowed = false;
+  bool as_old_peer = false;
+};
+
 class Server {
  public:
   // With the Globals of all shards.
   Server(const std::shared_ptr<MemoryDatabase>& database, std::int32_t server_id,
-         const std::vector<std::uint16_t>& ports,
+         const std::vector<std::uint16_t>& ports, Unfenced unfenced = {},
          std::chrono::nanoseconds hold = std::chrono::milliseconds(50))
       : storage_(OpenMemoryStorage(database)),
         io_({.name = "server-io"}),
@@ -86,6 +94,8 @@ class Server {
                  .holder = "test",
                  .lease = kLease,
                  .hold = hold,
+                 .allow_unfenced_global = unfenced.allowed,
+                 .log_in_as_old_peer = unfenced.as_old_peer,
                  .on_fenced = [this](const std::string&) { fenced_ = true; }}),
         engine_({.storage = storage_.get(),
                  .coherence = &client_,
@@ -97,8 +107,8 @@ class Server {
     EXPECT_TRUE(engine_.Start().ok());
   }
   Server(const std::shared_ptr<MemoryDatabase>& database, std::int32_t server_id,
-         std::uint16_t port)
-      : Server(database, server_id, std::vector{port}) {}
+         std::uint16_t port, Unfenced unfenced = {})
+      : Server(database, server_id, std::vector{port}, unfenced) {}
   ~Server() {
     if (ended_) return;
     EXPECT_TRUE(engine_.Stop().ok());
@@ -167,6 +177,7 @@ class Server {
   bool ReadCached(std::int64_t key) { return accounts_.ReadCached(key).has_value(); }
 
   Engine& engine() { return engine_; }
+  GlobalClient& client() { return client_; }
   bool fenced() const { return fenced_; }
 
  private:
