@@ -177,8 +177,8 @@ class OldGlobal {
                const Answer& answer) {
     Entry& entry = entries_[key];
     if (entry.pending != 0) {
-      const bool asked = entry.modify == server ||
-                         (entry.pending == kModify && entry.share.contains(server));
+      const bool asked =
+          entry.modify == server || (entry.pending == kModify && entry.share.contains(server));
       if (asked) {
         answer(wanted == kShare ? wire::kShareDeadlock : wire::kModifyDeadlock, kInvalid);
       } else {
@@ -208,18 +208,17 @@ class OldGlobal {
         if (states->size() == count) Finish(server, key, wanted, *states, answer);
       };
       const ConnectionPtr& connection = sessions_[holder].connection;
-      const bool sent =
-          connection != nullptr &&
-          connection
-              ->Call<wire::Reduce>({.key = key, .state = kInvalid},
-                                   {.timeout = std::chrono::seconds(17)},
-                                   [done](const RpcReply<wire::Reduce>& reply) {
-                                     // As the peer does it: the result code is not looked at.
-                                     done(reply.outcome == RpcOutcome::kAnswered
-                                              ? reply.result.state
-                                              : wire::kStateFailed);
-                                   })
-              .ok();
+      const bool sent = connection != nullptr &&
+                        connection
+                            ->Call<wire::Reduce>({.key = key, .state = kInvalid},
+                                                 {.timeout = std::chrono::seconds(17)},
+                                                 [done](const RpcReply<wire::Reduce>& reply) {
+                                                   // As the peer does it: the result code is not looked at.
+                                                   done(reply.outcome == RpcOutcome::kAnswered
+                                                            ? reply.result.state
+                                                            : wire::kStateFailed);
+                                                 })
+                            .ok();
       if (!sent) done(wire::kStateFailed);
     }
   }
