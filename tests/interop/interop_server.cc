@@ -86,8 +86,7 @@ class Server {
         storage_(Open(arguments.database)),
         pool_({.name = "callbacks", .thread_count = 1}),
         io_({.name = "io"}),
-        registry_(io_, pool_,
-                  {.connector = {.host = "127.0.0.1", .port = arguments.registry}}),
+        registry_(io_, pool_, {.connector = {.host = "127.0.0.1", .port = arguments.registry}}),
         client_(io_, *storage_->fence(),
                 {.server_id = arguments.id,
                  .shards = {{.host = "127.0.0.1", .port = arguments.global}},
@@ -221,8 +220,10 @@ class Server {
       counters = accounts = 0;
       elements = 0;
       for (std::int32_t key = 0; key < kKeys; ++key) {
-        if (const BAutoKey* one = tables_.numbers.Get(tx, CounterKey(key))) counters += one->next_id;
-        if (const BAutoKey* one = tables_.numbers.Get(tx, AccountKey(key))) accounts += one->next_id;
+        if (const BAutoKey* one = tables_.numbers.Get(tx, CounterKey(key)))
+          counters += one->next_id;
+        if (const BAutoKey* one = tables_.numbers.Get(tx, AccountKey(key)))
+          accounts += one->next_id;
         if (const BQueueNode* one = tables_.lists.Get(tx, ListKey(key))) {
           elements += one->values.size();
         }

@@ -1,10 +1,10 @@
 // Stands in for the Java Global when that is not to be had: "listening on port N", until SIGTERM.
 
+#include "zeze/global/service/testing/old_global.h"
+
 #include <iostream>
 
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait is of POSIX.
-
-#include "zeze/global/service/testing/old_global.h"
 
 int main() {
   sigset_t signals;  // NOLINT(misc-include-cleaner): of <signal.h>.

@@ -169,7 +169,7 @@ TEST(Cluster, AnnouncedRecordsDoNotWaitForEachOther) {
   const auto database = NewMemoryDatabase();
   Global global(database, "g1");
   Server a(database, 1, global.port());
-  Server b(database, 2, std::vector{global.port()}, std::chrono::seconds(10));
+  Server b(database, 2, std::vector{global.port()}, {}, std::chrono::seconds(10));
   EXPECT_EQ(0, b.Add(1, 1));
   std::atomic<bool> announced = false;
   std::jthread other;

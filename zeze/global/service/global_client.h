@@ -56,6 +56,8 @@ struct GlobalClientOptions {
   // Work also under a Global of Zeze 1.6, which fences nobody: then not all faults are safe. While
   // it is out of sight this server does nothing (unfenced_trust.h).
   bool allow_unfenced_global = false;
+  // Such a Global is out of sight when it has not answered for so long. As old servers have it.
+  std::chrono::nanoseconds unfenced_silence_max = std::chrono::seconds(8);
   // For tests: log in as a server of Zeze 1.6 does, whatever the Global is.
   bool log_in_as_old_peer = false;
   // This process has lost its rights for ever: end it, nothing may be saved. Called once.
@@ -81,7 +83,7 @@ class GlobalClient final : public Coherence {
   void Abandon();
 
   std::int64_t epoch() const;
-  // Whether a Global that fences nobody grants rights here: the cluster is not safe from all faults.
+  // Whether a Global that fences nobody grants rights here: then not all faults are safe.
   bool unfenced() const;
 
   Result<void> Acquire(std::string_view key, Right wanted, FreshRights& fresh,

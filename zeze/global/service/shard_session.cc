@@ -59,6 +59,7 @@ ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOpti
       fenced_(std::move(fenced)),
       start_term_(start_term),
       agent_({.server_id = options.server_id, .epoch = epoch, .start_term = start_term}, *this),
+      trust_(options.unfenced_silence_max),
       service_(io, {.name = fmt::format("GlobalClient{}", shard),
                     .frame_bytes_max = std::size_t{8} << 20,
                     .output_bytes_max = std::size_t{64} << 20}) {

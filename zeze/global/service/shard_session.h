@@ -50,7 +50,7 @@ class ShardSession final : private AgentOutput {
   // False: not in time.
   bool AwaitReady(std::chrono::nanoseconds deadline);
   void OnTerm(std::int64_t term);
-  // Whether rights of this shard may be used. Always, if the Global has terms: then the lease tells.
+  // Whether rights of this shard may be used. Always, if the Global has terms: the lease tells.
   bool Usable(std::chrono::nanoseconds now) const {
     return now.count() < usable_until_.load(std::memory_order_acquire);
   }

@@ -16,10 +16,15 @@
 #include "zeze/global/service/global_client.h"
 #include "zeze/global/service/testing/old_global.h"
 #include "zeze/global/service/testing/small_cluster.h"
+#include "zeze/global/service/wire.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/testing/faulty_storage.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/table.h"
+#include "zeze/transaction/table_descriptor.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::global {
 namespace {
@@ -167,6 +172,41 @@ TEST(UnfencedGlobal, ThatWasRestartedIsAskedForEverythingAnew) {
     EXPECT_EQ(0, global->counts().relogins) << "it knows nobody";
     EXPECT_EQ(2, global->counts().logins);
   }
+}
+
+// What could not be saved in time may be somebody else's by now.
+TEST(UnfencedGlobal, OutOfSightForTooLongWithUnsavedRecordsEndsTheServer) {
+  const auto database = NewMemoryDatabase();
+  auto global = std::make_unique<OldGlobal>(0, wire::LoginResult{.server_release_timeout = 300});
+  const std::unique_ptr<Storage> storage = OpenMemoryStorage(database);
+  FaultyStorage faulty(*storage);
+  IoThreads io({.name = "io"});
+  std::atomic<bool> fenced = false;
+  GlobalClient client(io, *storage->fence(),
+                      {.server_id = 1,
+                       .shards = {{.host = "127.0.0.1", .port = global->port()}},
+                       .holder = "test",
+                       .lease = testing::kLease,
+                       .allow_unfenced_global = true,
+                       .unfenced_silence_max = std::chrono::milliseconds(500),
+                       .on_fenced = [&fenced](const std::string&) { fenced = true; }});
+  Table<std::int64_t, testing::BAccount> accounts{TableDescriptor{.id = 7, .name = "accounts"}};
+  Engine engine(
+      {.storage = &faulty, .coherence = &client, .checkpoint_period = std::chrono::nanoseconds(0)});
+  ASSERT_TRUE(engine.AddTable(accounts).ok());
+  ASSERT_TRUE(client.Start(engine).ok());
+  ASSERT_TRUE(engine.Start().ok());
+  ASSERT_EQ(0, engine.Call("add", [&](Transaction& tx) {
+    accounts.GetOrAdd(tx, 1)->balance += 5;
+    return 0;
+  }));
+  faulty.FailFlushes(1'000'000, ErrorCode::kUnavailable);
+
+  global = nullptr;
+  while (!fenced) std::this_thread::yield();
+
+  engine.Abandon();
+  client.Abandon();
 }
 
 TEST(UnfencedGlobal, IsLeftWhenAFencingGlobalServesTheDatabase) {

@@ -24,8 +24,8 @@ class UnfencedTrust {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // Out of sight for longer than this, rights are given up. Old servers do the same.
-  static constexpr Time kSilenceMax = std::chrono::seconds(8);
+  // Out of sight for longer than `silence_max`, rights are given up.
+  explicit UnfencedTrust(Time silence_max) : silence_max_(silence_max) {}
 
   // Whether rights may be there at all.
   bool has_rights() const { return has_rights_; }
@@ -34,11 +34,11 @@ class UnfencedTrust {
   bool must_save() const { return has_rights_ && !in_sight_ && !saved_; }
   // Whether the rights are to be given up before the next login, which is then a new one.
   bool must_drop(Time now) const {
-    return has_rights_ && !in_sight_ && saved_ && (refused_ || now >= heard_ + kSilenceMax);
+    return has_rights_ && !in_sight_ && saved_ && (refused_ || now >= heard_ + silence_max_);
   }
-  Time usable_until() const { return in_sight_ ? heard_ + kSilenceMax : Time::zero(); }
+  Time usable_until() const { return in_sight_ ? heard_ + silence_max_ : Time::zero(); }
   // From here on the Global may have given the rights to others: saving would overwrite their work.
-  Time save_until() const { return heard_ + kSilenceMax + release_max_; }
+  Time save_until() const { return heard_ + silence_max_ + release_max_; }
 
   // A new session; `sent`: when the request was sent.
   void OnLogin(Time sent, const wire::LoginResult& timing) {
@@ -62,6 +62,7 @@ class UnfencedTrust {
   void OnDropped() { has_rights_ = false; }
 
  private:
+  const Time silence_max_;
   Time heard_{0};
   Time release_max_{0};
   bool has_rights_ = false;

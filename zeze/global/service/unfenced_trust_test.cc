@@ -14,11 +14,11 @@ using std::chrono::seconds;
 class UnfencedTrustTest : public ::testing::Test {
  protected:
   UnfencedTrustTest() { trust_.OnLogin(seconds(100), {}); }
-  UnfencedTrust trust_;
+  UnfencedTrust trust_{seconds(8)};
 };
 
 TEST_F(UnfencedTrustTest, NothingIsUsableBeforeALogin) {
-  const UnfencedTrust trust;
+  const UnfencedTrust trust(seconds(8));
   EXPECT_EQ(seconds(0), trust.usable_until());
   EXPECT_FALSE(trust.must_save());
   EXPECT_FALSE(trust.must_drop(seconds(100)));

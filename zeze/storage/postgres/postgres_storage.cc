@@ -292,8 +292,11 @@ Result<std::int64_t> PostgresStorage::SaveVersioned(std::string_view id, std::st
     std::vector<Parameter> parameters = {Parameter::Bytes(id), Parameter::Bytes(data)};
     if (version != 0) parameters.push_back(Parameter::Number(version));
     const PostgresAnswer answer = lease.value()->Execute(
-        version == 0 ? fmt::format("INSERT INTO {} (id, data, version)"
-                                   " VALUES ($1::bytea, $2::bytea, 1) ON CONFLICT DO NOTHING",
+        // The Java peer stores the version 0 with what it saves for the first time.
+        version == 0 ? fmt::format("INSERT INTO {} AS stored (id, data, version)"
+                                   " VALUES ($1::bytea, $2::bytea, 1) ON CONFLICT (id) DO UPDATE"
+                                   " SET data = excluded.data, version = 1"
+                                   " WHERE stored.version = 0",
                                    kVersionedRelation)
                      : fmt::format("UPDATE {} SET data = $2::bytea, version = version + 1"
                                    " WHERE id = $1::bytea AND version = $3::bigint",

@@ -123,6 +123,16 @@ TEST_F(PostgresStorageTest, SharesVersionedDataWithTheJavaPeer) {
   EXPECT_EQ(Sql("SELECT encode(data, 'escape'), version FROM _ZezeDataWithVersion_"), "new|5\n");
 }
 
+TEST_F(PostgresStorageTest, ChangesWhatTheJavaPeerHasSavedOnce) {
+  const std::unique_ptr<Storage> storage = Open();
+  Sql("INSERT INTO _ZezeDataWithVersion_ VALUES ('a', 'old', 0)");
+
+  EXPECT_EQ(storage->LoadVersioned("a").value(), (VersionedData{"old", 0}));
+  EXPECT_EQ(storage->SaveVersioned("a", "new", 0).value(), 1);
+  EXPECT_EQ(storage->SaveVersioned("a", "newer", 0).error().code(), ErrorCode::kConflict);
+  EXPECT_EQ(Sql("SELECT encode(data, 'escape'), version FROM _ZezeDataWithVersion_"), "new|1\n");
+}
+
 TEST_F(PostgresStorageTest, RefusesASecondNameThatFoldsToTheSame) {
   const std::unique_ptr<Storage> storage = Open();
   ASSERT_TRUE(storage->OpenTable("tRole").ok());

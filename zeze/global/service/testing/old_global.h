@@ -34,8 +34,9 @@ namespace zeze::global::testing {
 
 class OldGlobal {
  public:
-  explicit OldGlobal(std::uint16_t port = 0)
-      : io_({.name = "old-global-io"}), service_(io_, {.name = "OldGlobal"}) {
+  // `timing`: what it tells servers.
+  explicit OldGlobal(std::uint16_t port = 0, const wire::LoginResult& timing = {})
+      : timing_(timing), io_({.name = "old-global-io"}), service_(io_, {.name = "OldGlobal"}) {
     service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
       const auto at = servers_.find(connection->id());
       if (at == servers_.end()) return;
@@ -130,7 +131,7 @@ class OldGlobal {
       }
       ReleaseAll(server);
       ++counts_.logins;
-      (void)request.Answer({});
+      (void)request.Answer(timing_);
     });
     service_.Handle<wire::ReLogin>([this](Request<wire::ReLogin> request) {
       const std::int32_t server = request.argument().server_id;
@@ -207,18 +208,15 @@ class OldGlobal {
         (*states)[holder] = state;
         if (states->size() == count) Finish(server, key, wanted, *states, answer);
       };
+      // As the peer does it: the result code is not looked at.
+      const auto on_reply = [done](const RpcReply<wire::Reduce>& reply) {
+        done(reply.outcome == RpcOutcome::kAnswered ? reply.result.state : wire::kStateFailed);
+      };
       const ConnectionPtr& connection = sessions_[holder].connection;
-      const bool sent = connection != nullptr &&
-                        connection
-                            ->Call<wire::Reduce>({.key = key, .state = kInvalid},
-                                                 {.timeout = std::chrono::seconds(17)},
-                                                 [done](const RpcReply<wire::Reduce>& reply) {
-                                                   // As the peer does it: the result code is not looked at.
-                                                   done(reply.outcome == RpcOutcome::kAnswered
-                                                            ? reply.result.state
-                                                            : wire::kStateFailed);
-                                                 })
-                            .ok();
+      const wire::KeyState question{.key = key, .state = kInvalid};
+      const CallOptions call{.timeout = std::chrono::seconds(17)};
+      const bool sent =
+          connection != nullptr && connection->Call<wire::Reduce>(question, call, on_reply).ok();
       if (!sent) done(wire::kStateFailed);
     }
   }
@@ -254,6 +252,7 @@ class OldGlobal {
     for (auto& next : std::exchange(entry.waiting, {})) next();
   }
 
+  const wire::LoginResult timing_;
   IoThreads io_;  // One thread, which has all that follows to itself.
   std::map<std::int32_t, Session> sessions_;
   std::map<std::int64_t, std::int32_t> servers_;  // By connection.
