@@ -103,8 +103,8 @@ TEST_F(ProtocolTest, Hole04ARecordThatChangesWhileItsRightIsRaisedIsNoticed) {
 }
 
 // The record was clean when somebody decided to ask for its right; when the right comes (Global's
-// question has failed meanwhile, so its book still names this server) it is lowered and unsaved, and
-// the storage has an old value.
+// question has failed meanwhile, so its book still names this server) it is lowered and unsaved,
+// and the storage has an old value.
 TEST_F(ProtocolTest, Hole03ARightThatComesWhileTheRecordIsUnsavedBringsNoOldValue) {
   std::atomic<bool> armed = false;
   std::atomic<bool> saved = false;

@@ -231,7 +231,7 @@ TEST(Cluster, ARestartedGlobalGrantsWhatIsAnnouncedToItsHoldersOnly) {
   EXPECT_EQ(7, seen);
 }
 
-// More rights than a connection takes at once: each of them must arrive, or the login must not count.
+// More rights than a connection takes at once: each must arrive, or the login must not count.
 TEST(Cluster, AServerWithManyRightsAnnouncesAllOfThem) {
   constexpr std::size_t kRecords = 56'000;  // Of 1200 bytes each: more than 64 MiB.
   const auto database = NewMemoryDatabase();
