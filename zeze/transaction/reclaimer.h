@@ -160,6 +160,10 @@ class alignas(64) Participant {
 
   std::uint64_t era() const { return reclaimer_.era(); }
 
+  // The newest era of which this participant keeps what lives: what it makes and goes on using
+  // itself is born then, for era() may be newer.
+  std::uint64_t kept_era() const { return upper_seen_; }
+
   // Frees what can be freed now.
   void Scan();
 

@@ -102,9 +102,9 @@ TEST_F(ProtocolTest, Hole04ARecordThatChangesWhileItsRightIsRaisedIsNoticed) {
   EXPECT_EQ(501, Read(accounts, 1));
 }
 
-// The record was clean when somebody decided to ask for its right; when the right comes (Global's
-// question has failed meanwhile, so its book still names this server) it is lowered and unsaved,
-// and the storage has an old value.
+// It was clean when somebody decided to ask for its right. When the right comes it is lowered and
+// unsaved, and the storage has an old value. (Global's question has failed meanwhile, so its book
+// still names this server.)
 TEST_F(ProtocolTest, Hole03ARightThatComesWhileTheRecordIsUnsavedBringsNoOldValue) {
   std::atomic<bool> armed = false;
   std::atomic<bool> saved = false;

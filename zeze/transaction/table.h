@@ -446,7 +446,7 @@ class Table final : public TableBase {
       auto* record = new (by.Allocate(sizeof(RecordType))) RecordType(key);
       const bool alone = engine_->options().coherence == nullptr || memory();
       record->table_index = index_;
-      record->birth_era = by.era();
+      record->birth_era = by.kept_era();
       const std::uint64_t version = context.NextVersion();
       record->flushed_version.store(version, std::memory_order_relaxed);
       record->word.store(internal::Word::Make(version, alone ? Right::kModify : Right::kInvalid,
