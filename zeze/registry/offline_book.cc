@@ -19,6 +19,9 @@ Result<void> OfflineBook::Register(Time now, SessionId session, const OfflineNot
       notice.context.size() > options_.context_bytes_max) {
     return Error(ErrorCode::kInvalidArgument, "an offline notice is too long");
   }
+  if (Result<void> checked = CheckCandidate(session, notice.notify_id); !checked.ok()) {
+    return checked;
+  }
   const Key key = KeyOf(notice, session);
   auto at = records_.find(key);
   if (at == records_.end()) {
@@ -43,6 +46,9 @@ Result<void> OfflineBook::Announce(Time now, SessionId session, const Announceme
   if (announcement.notify_id.size() > options_.text_bytes_max ||
       announcement.watched.size() > options_.watched_max) {
     return Error(ErrorCode::kInvalidArgument, "an announcement is too long");
+  }
+  if (Result<void> checked = CheckCandidate(session, announcement.notify_id); !checked.ok()) {
+    return checked;
   }
   if (records_.size() + announcement.watched.size() > options_.notices_max) {
     return Error(ErrorCode::kOverloaded,
@@ -188,6 +194,17 @@ void OfflineBook::Restore(const OfflineNotice& notice, SessionId owner, Time wat
   } else {
     Bind(entry, owner);
   }
+}
+
+Result<void> OfflineBook::CheckCandidate(SessionId session, const std::string& notify_id) const {
+  const auto found = candidate_for_.find(session);
+  if (found == candidate_for_.end() || found->second.contains(notify_id) ||
+      found->second.size() < options_.notify_ids_max) {
+    return {};
+  }
+  return Error(ErrorCode::kOverloaded,
+               fmt::format("this server takes part in {} kinds of offline notices already",
+                           found->second.size()));
 }
 
 void OfflineBook::AddCandidate(Time now, SessionId session, const std::string& notify_id,

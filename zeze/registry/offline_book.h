@@ -33,7 +33,8 @@ struct OfflineOptions {
   std::chrono::nanoseconds retry = std::chrono::seconds(30);
 
   std::size_t notices_max = 100'000;
-  std::size_t watched_max = 10'000;  // Of one announcement.
+  std::size_t watched_max = 10'000;   // Of one announcement.
+  std::size_t notify_ids_max = 1000;  // That one session registers or announces.
   std::size_t text_bytes_max = 512;
   std::size_t context_bytes_max = 1 << 16;
 };
@@ -104,6 +105,7 @@ class OfflineBook {
             .notify_id = notice.notify_id,
             .nobody = notice.server_id < 0 ? session : kNoSession};
   }
+  Result<void> CheckCandidate(SessionId session, const std::string& notify_id) const;
   void AddCandidate(Time now, SessionId session, const std::string& notify_id,
                     std::int32_t server_id);
   void RemoveCandidate(SessionId session);

@@ -203,6 +203,21 @@ TEST_F(OfflineBookTest, BoundsAreKept) {
                    .ok());
 }
 
+TEST_F(OfflineBookTest, WhoAnnouncesItselfForEverythingIsRefused) {
+  OfflineBook small({.notify_ids_max = 2}, output_, [] { return 0; });
+  const auto announce = [&](const std::string& notify_id) {
+    return small.Announce(now_, kOther, {.notify_id = notify_id, .server_id = 8, .watched = {}});
+  };
+  EXPECT_TRUE(announce("Timer").ok());
+  EXPECT_TRUE(announce("Queue").ok());
+  EXPECT_TRUE(announce("Timer").ok()) << "the same again";
+  EXPECT_EQ(ErrorCode::kOverloaded, announce("More").error().code());
+  EXPECT_EQ(ErrorCode::kOverloaded,
+            small.Register(now_, kOther, Notice(8, 1, "More")).error().code());
+  small.Close(now_, kOther, {});
+  EXPECT_TRUE(announce("More").ok());
+}
+
 // --- The peer's defects ---
 
 using RegistryDefectOfNotices = OfflineBookTest;
