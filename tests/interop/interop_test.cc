@@ -5,6 +5,7 @@
 // as Zeze 1.6 does stand in, which shows nothing about the Java peer itself.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -171,25 +172,26 @@ class InteropTest : public ::testing::Test {
     EXPECT_EQ(0, accounts);
 
     std::map<std::int64_t, std::set<std::int64_t>> elements;  // By server and thread.
+    std::size_t handed_on = 0;
     StorageTable* lists = storage_->OpenTable("Zeze_Builtin_Collections_Queue_tQueueNodes").value();
-    EXPECT_TRUE(lists
-                    ->Walk({},
-                           [&](std::string_view key, std::string_view value) {
-                             // Java servers have queues of their own in this table.
-                             if (DecodeBean<BQueueNodeKey>(key).value().name != "interop.list") {
-                               return true;
-                             }
-                             std::map<std::int64_t, std::int64_t> last;
-                             const BQueueNode node = DecodeBean<BQueueNode>(value).value();
-                             for (const BQueueNodeValue& one : node.values) {
-                               const std::int64_t who = one.timestamp >> 40;
-                               EXPECT_LT(last[who], one.timestamp) << "not in order";
-                               last[who] = one.timestamp;
-                               EXPECT_TRUE(elements[who].insert(one.timestamp).second) << "twice";
-                             }
-                             return true;
-                           })
-                    .ok());
+    const auto look = [&](std::string_view key, std::string_view value) {
+      // Java servers have queues of their own in this table.
+      if (DecodeBean<BQueueNodeKey>(key).value().name != "interop.list") return true;
+      std::map<std::int64_t, std::int64_t> last;
+      std::int64_t server = -1;
+      const BQueueNode node = DecodeBean<BQueueNode>(value).value();
+      for (const BQueueNodeValue& one : node.values) {
+        const std::int64_t who = one.timestamp >> 40;
+        EXPECT_LT(last[who], one.timestamp) << "not in order";
+        last[who] = one.timestamp;
+        EXPECT_TRUE(elements[who].insert(one.timestamp).second) << "twice";
+        if (std::exchange(server, one.timestamp >> 48) != one.timestamp >> 48) ++handed_on;
+      }
+      return true;
+    };
+    EXPECT_TRUE(lists->Walk({}, look).ok());
+    EXPECT_GT(handed_on, 100U) << "they did not work on the same records at the same time";
+    std::cout << fmt::format("lists changed hands {} times between two appends\n", handed_on);
     for (const Member& one : members_) {
       for (std::int32_t t = 0; t < kThreads; ++t) {
         const std::int64_t count = Said(*one.process, fmt::format("appended {}", t));

@@ -242,6 +242,18 @@ TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
   opened.value().reset();
 }
 
+TEST_F(ApplicationTest, WorksUnderAnUnfencedGlobalOnlyIfTheConfigurationSaysSo) {
+  const auto allowed = [](const std::string& attributes) {
+    xml::Diagnostics diagnostics;
+    auto config =
+        Config::Parse("<zeze " + attributes + R"(><DatabaseConf DatabaseType="Memory"/></zeze>)",
+                      "zeze.xml", {}, diagnostics);
+    return OptionsFromConfig(*config).value().allow_unfenced_global;
+  };
+  EXPECT_FALSE(allowed(""));
+  EXPECT_TRUE(allowed(R"(AllowUnfencedGlobal="true")"));
+}
+
 TEST_F(ApplicationTest, RefusesDatabasesItDoesNotHave) {
   xml::Diagnostics diagnostics;
   auto config = Config::Parse(

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,9 +16,13 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/clock.h"
+#include "zeze/base/result.h"
+#include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_client.h"
+#include "zeze/global/service/global_service.h"
 #include "zeze/global/service/testing/small_cluster.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/storage/fence.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/coherence.h"
@@ -30,6 +35,41 @@ namespace {
 
 using testing::Global;
 using testing::Server;
+
+// The database becomes another copy as soon as it has given somebody an epoch or a term.
+class FailingOver final : public Fence {
+ public:
+  FailingOver(Fence& behind, std::shared_ptr<MemoryDatabase> database)
+      : behind_(behind), database_(std::move(database)) {}
+
+  Result<FenceStart> Start(const FenceStartOptions& options) override {
+    Result<FenceStart> started = behind_.Start(options);
+    BecomeAnotherCopy(*database_);
+    return started;
+  }
+  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override {
+    Result<std::int64_t> raised = behind_.RaiseTerm(shard, holder);
+    BecomeAnotherCopy(*database_);
+    return raised;
+  }
+  Result<void> Renew() override { return behind_.Renew(); }
+  Result<void> Finish() override { return behind_.Finish(); }
+  Result<std::vector<LiveServer>> ListLive() override { return behind_.ListLive(); }
+  Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                             std::int64_t term) override {
+    return behind_.Evict(server_id, epoch, shard, term);
+  }
+  Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
+    return behind_.LeaseOver(server_id, epoch);
+  }
+  Result<ServerRow> Read(std::int32_t server_id) override { return behind_.Read(server_id); }
+  Result<std::map<std::int32_t, std::int64_t>> Terms() override { return behind_.Terms(); }
+  Result<std::string> History() override { return behind_.History(); }
+
+ private:
+  Fence& behind_;
+  const std::shared_ptr<MemoryDatabase> database_;
+};
 
 TEST(Cluster, WhatOneServerWritesTheOtherReads) {
   const auto database = NewMemoryDatabase();
@@ -231,7 +271,7 @@ TEST(Cluster, ARestartedGlobalGrantsWhatIsAnnouncedToItsHoldersOnly) {
   EXPECT_EQ(7, seen);
 }
 
-// More rights than a connection takes at once: each must arrive, or the login must not count.
+// More rights than a connection takes at once: a login that lacks some of them must not count.
 TEST(Cluster, AServerWithManyRightsAnnouncesAllOfThem) {
   constexpr std::size_t kRecords = 56'000;  // Of 1200 bytes each: more than 64 MiB.
   const auto database = NewMemoryDatabase();
@@ -297,6 +337,31 @@ TEST(Cluster, ServersEndWhenTheDatabaseBecomesAnotherCopy) {
 
   EXPECT_NE(0, a.Add(1, 1));
   a.Crash();
+}
+
+TEST(Cluster, AnEpochOrTermOfAnotherCopyIsNone) {
+  const auto database = NewMemoryDatabase();
+  const std::unique_ptr<Storage> storage = OpenMemoryStorage(database);
+  FailingOver fence(*storage->fence(), database);
+  IoThreads io({.name = "io"});
+  ThreadPool pool({.name = "pool", .thread_count = 1});
+  std::atomic<bool> deposed = false;
+  GlobalServiceOptions options;
+  options.acceptor = {.ip = "127.0.0.1", .port = 0};
+  options.holder = "g1";
+  options.deposed = [&] { deposed = true; };
+  GlobalService global(io, fence, pool, options);
+  ASSERT_TRUE(global.Start().ok());
+  const auto deadline = SystemClock().Now() + std::chrono::seconds(10);
+  while (!deposed && SystemClock().Now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(deposed);
+  global.Stop();
+
+  GlobalClient client(io, fence, {.server_id = 1, .holder = "test", .lease = testing::kLease});
+  Engine engine({.storage = storage.get(), .coherence = &client});
+  const Result<void> started = client.Start(engine);
+  EXPECT_FALSE(started.ok());
+  EXPECT_EQ(ErrorCode::kFenced, started.error().code());
 }
 
 TEST(Cluster, AServerThatAnOperatorCleansUpStopsItself) {

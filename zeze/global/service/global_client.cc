@@ -45,13 +45,14 @@ class GlobalClient::Impl {
   ~Impl() { Abandon(); }
 
   Result<void> Start(Engine& engine) {
+    // First: an epoch of another copy is none.
+    Result<std::string> history = fence_.History();
+    if (!history.ok()) return history.error();
+    history_ = std::move(history).value();
     Result<FenceStart> started =
         fence_.Start({.server_id = options_.server_id, .holder = options_.holder});
     if (!started.ok()) return started.error();
     epoch_ = started.value().epoch;
-    Result<std::string> history = fence_.History();
-    if (!history.ok()) return history.error();
-    history_ = std::move(history).value();
     if (options_.shards.empty()) {
       if (Result<void> alone = CheckAlone(); !alone.ok()) return alone;
     }
@@ -131,14 +132,22 @@ class GlobalClient::Impl {
     return {};
   }
 
+  // Only in the copy of the database in which this server started: another one may lack flushes and
+  // epochs that were acknowledged (rule 48).
   Result<void> Renew() {
     const auto sent = options_.clock->Now();
-    Result<void> renewed = fence_.Renew();
-    if (renewed.ok()) {
-      lease_.Renewed(sent);
-      lease_until_.store(lease_.until().count(), std::memory_order_release);
+    const Result<void> renewed = fence_.Renew();
+    if (!renewed.ok() && renewed.error().code() == ErrorCode::kFenced) return renewed;
+    const Result<std::string> history = fence_.History();
+    if (history.ok() && history.value() != history_) {
+      return Error(ErrorCode::kFenced,
+                   "the database is another copy than before: what it acknowledged may be gone");
     }
-    return renewed;
+    if (!renewed.ok()) return renewed;
+    if (!history.ok()) return history.error();
+    lease_.Renewed(sent);
+    lease_until_.store(lease_.until().count(), std::memory_order_release);
+    return {};
   }
 
   void KeepLease() {
@@ -156,12 +165,6 @@ class GlobalClient::Impl {
       const Result<void> renewed = Renew();
       if (!renewed.ok() && renewed.error().code() == ErrorCode::kFenced) {
         Fenced(renewed.error().message());
-        return;
-      }
-      // Another copy may lack flushes and epochs that were acknowledged (rule 48).
-      if (Result<std::string> history = fence_.History();
-          history.ok() && history.value() != history_) {
-        Fenced("the database is another copy than before: what it acknowledged may be gone");
         return;
       }
       if (!renewed.ok()) {

@@ -48,15 +48,17 @@ constexpr std::chrono::nanoseconds kPreviewTime = std::chrono::minutes(15);
 // Connections that have not logged in. Of more the oldest is closed: a login takes milliseconds.
 constexpr std::size_t kStrangersMax = 256;
 
-// What all logins under way may name together, so that nobody can fill the memory before it is
-// known who it is.
-constexpr std::size_t kAnnouncedMax = 20'000'000;
+// The memory for what all logins under way name together, so that nobody can fill it before it is
+// known who it is. Enough for 20,000,000 rights of short keys.
+constexpr std::size_t kAnnouncedBytesMax = 1'280'000'000;
+constexpr std::size_t kBytesOfRight = 64;  // Without its key.
 
 // What the machine does by itself is a matter of seconds.
 constexpr std::chrono::nanoseconds kTickPeriod = std::chrono::milliseconds(50);
 
 struct Session final : ConnectionState {
   std::vector<HeldRight> rights;  // Of the parts of a login that have come.
+  std::size_t bytes = 0;          // Of these rights.
 };
 
 std::uint32_t StateOf(Right right) {
@@ -94,7 +96,7 @@ class GlobalService::Impl final : public GlobalOutput {
       oldest->Close("too many connections have not logged in");
     });
     service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
-      announced_ -= connection->state<Session>()->rights.size();
+      announced_ -= connection->state<Session>()->bytes;
       strangers_.erase(IdOf(*connection));
       connections_.erase(IdOf(*connection));
       admin_.OnClosed(IdOf(*connection));
@@ -173,8 +175,14 @@ class GlobalService::Impl final : public GlobalOutput {
 
   void RaiseTerm() override {
     InBackground(blocking_, [this]() -> Task {
-      auto result = fence_.RaiseTerm(options_.shard, options_.holder);
-      return [this, result] { machine_.OnTermRaised(Now(), result); };
+      // First: a term that was raised in another copy is no term.
+      auto history = fence_.History();
+      Result<std::int64_t> result = history.ok() ? fence_.RaiseTerm(options_.shard, options_.holder)
+                                                 : Result<std::int64_t>(history.error());
+      return [this, result, history] {
+        if (history.ok() && history_.empty()) history_ = history.value();
+        machine_.OnTermRaised(Now(), result);
+      };
     });
   }
   void ReadTerm() override {
@@ -185,9 +193,7 @@ class GlobalService::Impl final : public GlobalOutput {
       auto history = fence_.History();
       return [this, result, history] {
         machine_.OnTerm(Now(), result);
-        if (!history.ok()) return;
-        if (history_.empty()) history_ = history.value();
-        if (history_ != history.value()) machine_.OnHistoryLost(Now());
+        if (history.ok() && history_ != history.value()) machine_.OnHistoryLost(Now());
       };
     });
   }
@@ -290,7 +296,7 @@ class GlobalService::Impl final : public GlobalOutput {
     GlobalServer::Time since{0};
   };
   std::map<ConnectionId, Stranger> strangers_;  // That have not logged in; oldest first.
-  std::size_t announced_ = 0;                   // Rights in the logins under way.
+  std::size_t announced_ = 0;                   // Bytes in the logins under way.
   AdminService admin_;
   std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
   Request<wire::FencedLogin>* login_ = nullptr;        // That the machine is looking at.
@@ -298,7 +304,7 @@ class GlobalService::Impl final : public GlobalOutput {
   // At most a tick ago. Enough for requests, which are too many to look at the clock for each: they
   // start no wait that anybody's safety depends on.
   GlobalServer::Time recent_now_{0};
-  std::string history_;  // Of the database, when it was first asked.
+  std::string history_;  // Of the database, before the term was raised.
   WaitGroup background_;
   bool serving_ = false;
   bool deposed_ = false;
@@ -359,18 +365,21 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   const ConnectionId from = IdOf(*request.connection());
   auto* session = request.connection()->state<Session>();
   wire::FencedLoginArgument& argument = request.argument();
-  if (announced_ + argument.rights.size() > kAnnouncedMax) {
+  std::size_t bytes = 0;
+  for (const HeldRight& one : argument.rights) bytes += kBytesOfRight + one.key.size();
+  if (announced_ + bytes > kAnnouncedBytesMax) {
     request.connection()->Close("the logins under way name too many rights");
     return;
   }
-  announced_ += argument.rights.size();
+  announced_ += bytes;
+  session->bytes += bytes;
   std::move(argument.rights.begin(), argument.rights.end(), std::back_inserter(session->rights));
   if (!argument.last) {
     (void)request.Answer({});
     return;
   }
   connections_[from] = request.connection();
-  announced_ -= session->rights.size();
+  announced_ -= std::exchange(session->bytes, 0);
   login_ = &request;
   machine_.OnLogin(Now(), from,
                    {.server_id = argument.server_id,

@@ -108,6 +108,19 @@ TEST_F(HostileInput, RightsThatAreNamedWithoutEndAreNotKept) {
   EXPECT_LT(ResidentBytes(), before + (std::size_t{3} << 30));
 }
 
+TEST_F(HostileInput, LongKeysThatAreNamedWithoutEndAreNotKept) {
+  wire::FencedLoginArgument part{.server_id = 9, .epoch = 1, .last = false, .rights = {}};
+  part.rights.push_back({.key = std::string(2'000'000, 'k'), .right = Right::kShare});
+  const std::string bytes = RawClient::RequestFrame<wire::FencedLogin>(1, part);
+  bool closed = false;
+  RawClient stranger(address());
+  int sent = 0;
+  for (; sent < 1000 && !closed; ++sent) closed = !stranger.Send(bytes) || !stranger.ReadFrame();
+  EXPECT_TRUE(closed);
+  EXPECT_LT(sent, 700) << "parts of 2 MB";
+  Honest();
+}
+
 TEST_F(HostileInput, TenThousandIdleConnectionsDoNotKeepAnybodyOut) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
