@@ -253,12 +253,7 @@ std::uint32_t Checkpoint::NodeOf(Record* record) {
     node = free_nodes_.back();
     free_nodes_.pop_back();
   }
-  nodes_[node] = {.parent = node,
-                  .next = node,
-                  .size = 1,
-                  .urgent = false,
-                  .record = record,
-                  .tickets = nullptr};
+  nodes_[node] = {.parent = node, .next = node, .size = 1, .record = record, .tickets = nullptr};
   record->node = node;
   return node;
 }
@@ -278,7 +273,6 @@ std::uint32_t Checkpoint::Union(std::uint32_t a, std::uint32_t b) {
   Node& other = nodes_[b];
   other.parent = a;
   root.size += other.size;
-  root.urgent = root.urgent || other.urgent;
   std::swap(root.next, other.next);  // Two rings become one.
   if (other.tickets != nullptr) {
     DurabilityTicket* last = other.tickets;
@@ -294,23 +288,30 @@ void Checkpoint::Attach(std::uint32_t root, DurabilityTicket* ticket) {
     ticket->next = std::exchange(loose_tickets_, ticket);
     return;
   }
-  nodes_[root].urgent = nodes_[root].urgent || ticket->urgent;
+  if (ticket->urgent) urgent_nodes_.push_back(root);
   ticket->next = std::exchange(nodes_[root].tickets, ticket);
 }
 
 void Checkpoint::ChooseMembers(Scope scope) {
   members_.clear();
-  for (std::uint32_t i = 1; i < nodes_.size(); ++i) {
-    if (nodes_[i].record == nullptr) continue;
-    if (scope == Scope::kEverything) {
-      members_.push_back(i);
-    } else if (nodes_[i].parent == i && nodes_[i].urgent) {
-      std::uint32_t member = i;
-      do {
-        members_.push_back(member);
-        member = nodes_[member].next;
-      } while (member != i);
+  if (scope == Scope::kEverything) {
+    for (std::uint32_t i = 1; i < nodes_.size(); ++i) {
+      if (nodes_[i].record != nullptr) members_.push_back(i);
     }
+    return;
+  }
+  // Not by a look at all nodes: a small group is saved beside a million records that can wait.
+  std::vector<std::uint32_t> roots;
+  roots.reserve(urgent_nodes_.size());
+  for (const std::uint32_t node : urgent_nodes_) roots.push_back(Find(node));
+  std::sort(roots.begin(), roots.end());
+  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  for (const std::uint32_t root : roots) {
+    std::uint32_t member = root;
+    do {
+      members_.push_back(member);
+      member = nodes_[member].next;
+    } while (member != root);
   }
 }
 
@@ -449,6 +450,7 @@ DurabilityTicket* Checkpoint::ForgetMembers() {
     node = {};
     free_nodes_.push_back(member);
   }
+  urgent_nodes_.clear();  // All of them were members.
   return tickets;
 }
 

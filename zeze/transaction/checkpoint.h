@@ -125,7 +125,6 @@ class Checkpoint {
     std::uint32_t parent;
     std::uint32_t next;
     std::uint32_t size;
-    bool urgent;
     internal::Record* record;
     internal::DurabilityTicket* tickets;
   };
@@ -195,6 +194,7 @@ class Checkpoint {
   // Owned by whoever set running_.
   std::vector<Node> nodes_;  // [0] is unused.
   std::vector<std::uint32_t> free_nodes_;
+  std::vector<std::uint32_t> urgent_nodes_;              // Whose groups somebody waits for.
   internal::DurabilityTicket* loose_tickets_ = nullptr;  // Whole-cut mode.
   std::vector<std::uint32_t> members_;
   std::vector<Item> items_;

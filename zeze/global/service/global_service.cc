@@ -48,10 +48,8 @@ constexpr std::chrono::nanoseconds kPreviewTime = std::chrono::minutes(15);
 // Connections that have not logged in. Of more the oldest is closed: a login takes milliseconds.
 constexpr std::size_t kStrangersMax = 256;
 
-// The memory for what all logins under way name together, so that nobody can fill it before it is
-// known who it is. Enough for 20,000,000 rights of short keys.
-constexpr std::size_t kAnnouncedBytesMax = 1'280'000'000;
-constexpr std::size_t kBytesOfRight = 64;  // Without its key.
+// What a right in a login costs, without its key.
+constexpr std::size_t kBytesOfRight = 64;
 
 // What the machine does by itself is a matter of seconds.
 constexpr std::chrono::nanoseconds kTickPeriod = std::chrono::milliseconds(50);
@@ -367,7 +365,7 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   wire::FencedLoginArgument& argument = request.argument();
   std::size_t bytes = 0;
   for (const HeldRight& one : argument.rights) bytes += kBytesOfRight + one.key.size();
-  if (announced_ + bytes > kAnnouncedBytesMax) {
+  if (announced_ + bytes > options_.announced_bytes_max) {
     request.connection()->Close("the logins under way name too many rights");
     return;
   }

@@ -36,6 +36,9 @@ struct GlobalServiceOptions {
   GlobalOptions machine;
   // A connection that has not logged in by then is closed.
   std::chrono::nanoseconds login_timeout = std::chrono::seconds(10);
+  // What all logins under way may name together, in memory: nobody can fill it before it is known
+  // who it is. Enough for some 20,000,000 rights with short keys.
+  std::size_t announced_bytes_max = 1'280'000'000;
   // Who it is, in the database: unique among all processes and starts.
   std::string holder = {};
   // For the operators: loss, eviction, take-over, and what they ask for themselves (kind "admin").

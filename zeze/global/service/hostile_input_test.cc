@@ -41,8 +41,9 @@ class HostileInput : public ::testing::Test {
   // An honest server uses records all the time, with rights that come and go.
   void Honest() {
     for (std::int64_t key = 0; key < 20; ++key) {
-      EXPECT_EQ(0, a_.Add(key, 1));
-      EXPECT_EQ(0, b_.Add(key, 1));
+      // What keeps Global busy for a moment may cost a session, not more.
+      while (a_.Add(key, 1) != 0) std::this_thread::yield();
+      while (b_.Add(key, 1) != 0) std::this_thread::yield();
     }
   }
   NetAddress address() { return global_.service().address(); }
@@ -105,7 +106,7 @@ TEST_F(HostileInput, RightsThatAreNamedWithoutEndAreNotKept) {
   }
   EXPECT_TRUE(closed);
   Honest();
-  EXPECT_LT(ResidentBytes(), before + (std::size_t{3} << 30));
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{1} << 30));
 }
 
 TEST_F(HostileInput, LongKeysThatAreNamedWithoutEndAreNotKept) {
@@ -117,7 +118,7 @@ TEST_F(HostileInput, LongKeysThatAreNamedWithoutEndAreNotKept) {
   int sent = 0;
   for (; sent < 1000 && !closed; ++sent) closed = !stranger.Send(bytes) || !stranger.ReadFrame();
   EXPECT_TRUE(closed);
-  EXPECT_LT(sent, 700) << "parts of 2 MB";
+  EXPECT_LT(sent, 140) << "parts of 2 MB";
   Honest();
 }
 

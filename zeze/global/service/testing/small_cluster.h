@@ -56,6 +56,7 @@ class Global {
                   .machine = {.lease = kLease,
                               .silence_max = std::chrono::milliseconds(300),
                               .unfenced_wait = unfenced_wait},
+                  .announced_bytes_max = 256'000'000,
                   .holder = std::move(holder)}) {
     const Result<void> started = service_.Start();
     EXPECT_TRUE(started.ok()) << started.error().message();
