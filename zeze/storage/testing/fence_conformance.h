@@ -457,7 +457,10 @@ TEST_P(FenceConformanceTest, StartsAlthoughAnOlderProcessHangsInItsFlush) {
   EXPECT_EQ(successor->FlushOutcome("k", "new"), "ok");
   proxy_->LetGo();
 
-  EXPECT_EQ(outcome.get(), "fenced");
+  // Its session was ended; before the epoch was raised it may have repeated the flush on a new one.
+  const std::string ended = outcome.get();
+  EXPECT_TRUE(ended == "fenced" || ended == "ok") << ended;
+  EXPECT_NE(zombie->FlushOutcome("k", "again"), "ok");
   EXPECT_EQ(successor->Find("k"), "new");
 }
 
