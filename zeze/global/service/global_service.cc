@@ -330,7 +330,8 @@ void GlobalService::Impl::Tick() {
 void GlobalService::Impl::CloseStrangers() {
   std::vector<ConnectionPtr> due;  // A close changes the map.
   for (const auto& [id, stranger] : strangers_) {
-    const auto patience = admin_.Considers(id) ? kPreviewTime : options_.login_timeout;
+    const auto patience = admin_.Considers(id) ? std::max(kPreviewTime, options_.login_timeout)
+                                               : options_.login_timeout;
     if (recent_now_ - stranger.since >= patience) due.push_back(stranger.connection);
   }
   for (const ConnectionPtr& connection : due) connection->Close("it did not log in in time");
