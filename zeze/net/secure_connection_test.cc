@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/testing/captured_log.h"
+#include "zeze/base/testing/hex.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/certificates.h"
@@ -31,6 +32,7 @@ using testing::CapturedLog;
 using testing::Certificates;
 using testing::Counter;
 using testing::Echo;
+using testing::FromHex;
 using testing::HandleEcho;
 using testing::kPatience;
 using testing::ManualClock;
@@ -39,14 +41,6 @@ using testing::MustEcho;
 using testing::MustListen;
 using testing::RawClient;
 using testing::TryConnect;
-
-std::string FromHex(std::string_view hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
-  }
-  return bytes;
-}
 
 std::shared_ptr<const RsaPrivateKey> ServerKey() {
   static const auto key =

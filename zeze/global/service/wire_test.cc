@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "zeze/base/testing/hex.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
@@ -24,18 +25,7 @@
 namespace zeze::global {
 namespace {
 
-std::string Bytes(std::string_view hex) {
-  std::string bytes;
-  std::string digits;
-  for (const char c : hex) {
-    if (c == ' ') continue;
-    digits += c;
-    if (digits.size() < 2) continue;
-    bytes += static_cast<char>(std::stoi(digits, nullptr, 16));
-    digits.clear();
-  }
-  return bytes;
-}
+using zeze::testing::FromHex;
 
 class WireTest : public ::testing::Test {
  protected:
@@ -74,8 +64,8 @@ class WireTest : public ::testing::Test {
 
   // Sends and reads as many bytes as are expected.
   void Exchange(std::string_view request, std::string_view answer) const {
-    const std::string sent = Bytes(request);
-    const std::string expected = Bytes(answer);
+    const std::string sent = FromHex(request);
+    const std::string expected = FromHex(answer);
     ASSERT_EQ(static_cast<ssize_t>(sent.size()), send(socket_, sent.data(), sent.size(), 0));
     std::string got(expected.size(), '\0');
     ASSERT_EQ(static_cast<ssize_t>(got.size()), recv(socket_, got.data(), got.size(), MSG_WAITALL));
@@ -109,7 +99,7 @@ TEST_F(WireTest, AfterNormalCloseNothingIsGranted) {
            "00000000 03cb54ab 0a000000 00 03 4bb8 6036b0 60ea60");
   Exchange("00000000 38bf45e0 03000000 01 04 00", "00000000 38bf45e0 03000000 00 04 00");
   std::array<char, 1> nothing{};
-  const std::string acquire = Bytes("00000000 c3b41049 0c000000 01 05 06 05000000 6b30 01 00 00");
+  const std::string acquire = FromHex("00000000 c3b41049 0c000000 01 05 06 05000000 6b30 01 00 00");
   send(socket_, acquire.data(), acquire.size(), MSG_NOSIGNAL);
   EXPECT_LE(recv(socket_, nothing.data(), 1, 0), 0) << "the connection is closed";
 }

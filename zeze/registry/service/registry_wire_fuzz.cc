@@ -6,35 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "zeze/base/check.h"
 #include "zeze/registry/service/wire.h"
-#include "zeze/serialize/byte_reader.h"
-#include "zeze/serialize/byte_writer.h"
-
-namespace zeze::registry {
-namespace {
-
-// What can be decoded comes back the same when it is encoded and decoded again.
-template <typename T>
-void RoundTrip(std::string_view bytes) {
-  T first;
-  ByteReader in(bytes);
-  first.Decode(in);
-  if (!in.ok()) return;
-  ByteWriter once;
-  first.Encode(once);
-  T second;
-  ByteReader again(once.view());
-  second.Decode(again);
-  ZEZE_CHECK(again.ok());
-  ZEZE_CHECK(again.remaining() == 0);
-  ByteWriter twice;
-  second.Encode(twice);
-  ZEZE_CHECK(once.view() == twice.view());
-}
-
-}  // namespace
-}  // namespace zeze::registry
+#include "zeze/serialize/testing/round_trip.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace wire = zeze::registry::wire;
@@ -42,28 +15,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
   switch (data[0] % 9) {
     case 0:
-      zeze::registry::RoundTrip<wire::EditArgument>(bytes);
+      zeze::testing::RoundTrip<wire::EditArgument>(bytes);
       break;
     case 1:
-      zeze::registry::RoundTrip<wire::SubscribeArgument>(bytes);
+      zeze::testing::RoundTrip<wire::SubscribeArgument>(bytes);
       break;
     case 2:
-      zeze::registry::RoundTrip<wire::SubscribeResult>(bytes);
+      zeze::testing::RoundTrip<wire::SubscribeResult>(bytes);
       break;
     case 3:
-      zeze::registry::RoundTrip<wire::UnsubscribeArgument>(bytes);
+      zeze::testing::RoundTrip<wire::UnsubscribeArgument>(bytes);
       break;
     case 4:
-      zeze::registry::RoundTrip<wire::AllocateIdArgument>(bytes);
+      zeze::testing::RoundTrip<wire::AllocateIdArgument>(bytes);
       break;
     case 5:
-      zeze::registry::RoundTrip<wire::LoadArgument>(bytes);
+      zeze::testing::RoundTrip<wire::LoadArgument>(bytes);
       break;
     case 6:
-      zeze::registry::RoundTrip<wire::OfflineArgument>(bytes);
+      zeze::testing::RoundTrip<wire::OfflineArgument>(bytes);
       break;
     case 7:
-      zeze::registry::RoundTrip<wire::AnnounceArgument>(bytes);
+      zeze::testing::RoundTrip<wire::AnnounceArgument>(bytes);
       break;
     default: {
       zeze::ByteReader in(bytes);

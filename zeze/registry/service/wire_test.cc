@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "zeze/base/testing/hex.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
@@ -32,20 +33,9 @@
 namespace zeze::registry {
 namespace {
 
-using testing::RawClient;
+using zeze::testing::FromHex;
 
-std::string Bytes(std::string_view hex) {
-  std::string bytes;
-  std::string digits;
-  for (const char c : hex) {
-    if (c == ' ') continue;
-    digits += c;
-    if (digits.size() < 2) continue;
-    bytes += static_cast<char>(std::stoi(digits, nullptr, 16));
-    digits.clear();
-  }
-  return bytes;
-}
+using testing::RawClient;
 
 template <typename T>
 std::string Encoded(const T& value) {
@@ -71,30 +61,30 @@ constexpr std::string_view kShop = "01 54 01 31 00 08 31302e302e302e31 5b59 00";
 TEST(RegistryWireTest, ArgumentsAndResultsAreThoseOfThePeer) {
   const ServiceInfo shop{
       .name = "T", .identity = "1", .passive_ip = "10.0.0.1", .passive_port = 7001};
-  const std::string edit = Bytes("00 01" + std::string(kShop));
+  const std::string edit = FromHex("00 01" + std::string(kShop));
   EXPECT_EQ(edit, Encoded(wire::EditArgument{.edit = {.add = {shop}}}));
   EXPECT_EQ(edit, Again<wire::EditArgument>(edit));
 
-  const std::string subscribe = Bytes("02 01 54 00 01 55 02");
+  const std::string subscribe = FromHex("02 01 54 00 01 55 02");
   EXPECT_EQ(subscribe, Encoded(wire::SubscribeArgument{
                            .subscriptions = {{.name = "T"}, {.name = "U", .version = 2}}}));
   EXPECT_EQ(subscribe, Again<wire::SubscribeArgument>(subscribe));
 
-  const std::string list = Bytes("02 01 54 01 00 01" + std::string(kShop) + "01 55 00");
+  const std::string list = FromHex("02 01 54 01 00 01" + std::string(kShop) + "01 55 00");
   EXPECT_EQ(list, Encoded(wire::SubscribeResult{.services = {{"T", {{0, {shop}}}}, {"U", {}}}}));
   EXPECT_EQ(list, Again<wire::SubscribeResult>(list));
 
-  EXPECT_EQ(Bytes("02 01 54 01 55"), Encoded(wire::UnsubscribeArgument{.names = {"T", "U"}}));
-  EXPECT_EQ(Bytes("02 01 54 01 55"), Again<wire::UnsubscribeArgument>(Bytes("02 01 54 01 55")));
-  EXPECT_EQ(Bytes("01 54 4064"), Encoded(wire::AllocateIdArgument{.name = "T", .count = 100}));
-  EXPECT_EQ(Bytes("01 4064"), Encoded(wire::AllocateIdResult{.start = 1, .count = 100}));
-  EXPECT_EQ(Bytes("01 69 5b59 02 6162"),
+  EXPECT_EQ(FromHex("02 01 54 01 55"), Encoded(wire::UnsubscribeArgument{.names = {"T", "U"}}));
+  EXPECT_EQ(FromHex("02 01 54 01 55"), Again<wire::UnsubscribeArgument>(FromHex("02 01 54 01 55")));
+  EXPECT_EQ(FromHex("01 54 4064"), Encoded(wire::AllocateIdArgument{.name = "T", .count = 100}));
+  EXPECT_EQ(FromHex("01 4064"), Encoded(wire::AllocateIdResult{.start = 1, .count = 100}));
+  EXPECT_EQ(FromHex("01 69 5b59 02 6162"),
             Encoded(wire::LoadArgument{.load = {.ip = "i", .port = 7001, .param = "ab"}}));
-  EXPECT_EQ(Bytes("07 01 4e 03 01 63"),
+  EXPECT_EQ(FromHex("07 01 4e 03 01 63"),
             Encoded(wire::OfflineArgument{
                 .notice = {.server_id = 7, .notify_id = "N", .serial = 3, .context = "c"}}));
-  EXPECT_EQ(Bytes("ff 00 00 00"), Again<wire::OfflineArgument>(Bytes("ff 00 00 00"))) << "-1";
-  const std::string announce = Bytes("00 01 4e 07 02 08 09 02 01 03");
+  EXPECT_EQ(FromHex("ff 00 00 00"), Again<wire::OfflineArgument>(FromHex("ff 00 00 00"))) << "-1";
+  const std::string announce = FromHex("00 01 4e 07 02 08 09 02 01 03");
   EXPECT_EQ(announce,
             Encoded(wire::AnnounceArgument{
                 .announcement = {.notify_id = "N", .server_id = 7, .watched = {{8, 1}, {9, 3}}}}));
@@ -104,7 +94,7 @@ TEST(RegistryWireTest, ArgumentsAndResultsAreThoseOfThePeer) {
 // Claims of many elements, and texts cut short: refused before anything is stored for them.
 TEST(RegistryWireTest, HostileBytesAreRefused) {
   const auto refused = [](auto value, std::string_view hex) {
-    const std::string bytes = Bytes(hex);
+    const std::string bytes = FromHex(hex);
     ByteReader in(bytes);
     value.Decode(in);
     EXPECT_FALSE(in.ok()) << hex;
@@ -121,9 +111,9 @@ TEST(RegistryWireTest, HostileBytesAreRefused) {
 TEST(RegistryWireTest, DatagramsAreThoseOfThePeer) {
   ByteWriter out;
   wire::EncodeDatagramRequest({.session_id = 77, .argument = {.name = "hist", .count = 16}}, out);
-  EXPECT_EQ(Bytes("01 404d 04 68697374 10"), out.view());
+  EXPECT_EQ(FromHex("01 404d 04 68697374 10"), out.view());
 
-  const std::string answer = Bytes("00 404d 00 10 10");
+  const std::string answer = FromHex("00 404d 00 10 10");
   ByteReader in(answer);
   const wire::DatagramAnswer decoded = wire::DecodeDatagramAnswer(in);
   EXPECT_TRUE(in.ok());
@@ -187,7 +177,7 @@ class WireServiceTest : public ::testing::Test {
     ByteReader in(body);
     EXPECT_EQ(1, in.ReadByte()) << "a request";
     const std::int64_t session_id = in.ReadLong();
-    EXPECT_EQ(Bytes(argument), in.ReadRaw(in.remaining()));
+    EXPECT_EQ(FromHex(argument), in.ReadRaw(in.remaining()));
     ByteWriter answer;
     EncodeFrame({.module_id = 0,
                  .protocol_id = protocol,
@@ -198,7 +188,7 @@ class WireServiceTest : public ::testing::Test {
     EXPECT_TRUE(client.Send(answer.view()));
   }
   static std::string FrameOf(std::int32_t protocol, std::string_view body) {
-    const std::string bytes = Bytes(body);
+    const std::string bytes = FromHex(body);
     ByteWriter out;
     out.WriteInt4(0);
     out.WriteInt4(protocol);
@@ -327,14 +317,14 @@ class RawDatagrams {
 
 TEST_F(WireServiceTest, DatagramsAreAnsweredWithIdsOf128Bits) {
   const RawDatagrams client(service_.address().port());
-  client.Send(Bytes("01 404d 04 68697374 10"));
-  EXPECT_EQ(Bytes("00 404d 00 00 10"), client.Receive());
-  client.Send(Bytes("01 404d 04 68697374 10"));
-  EXPECT_EQ(Bytes("00 404d 00 10 10"), client.Receive());
+  client.Send(FromHex("01 404d 04 68697374 10"));
+  EXPECT_EQ(FromHex("00 404d 00 00 10"), client.Receive());
+  client.Send(FromHex("01 404d 04 68697374 10"));
+  EXPECT_EQ(FromHex("00 404d 00 10 10"), client.Receive());
 
-  client.Send(Bytes("ffff"));  // Nothing comes back for this,
-  client.Send(Bytes("01 404e 04 68697374 10 01 404f 05 6f74686572 01"));
-  EXPECT_EQ(Bytes("00 404e 00 20 10 00 404f 00 00 01"), client.Receive());  // for both at once.
+  client.Send(FromHex("ffff"));  // Nothing comes back for this,
+  client.Send(FromHex("01 404e 04 68697374 10 01 404f 05 6f74686572 01"));
+  EXPECT_EQ(FromHex("00 404e 00 20 10 00 404f 00 00 01"), client.Receive());  // for both at once.
 }
 
 }  // namespace
