@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
                        .port = port,
                        .first_delay = std::chrono::milliseconds(50),
                        .delay_max = std::chrono::milliseconds(200)};
+  options.goodbye_timeout = std::chrono::seconds(30);
   zeze::registry::RegistryAgent agent(io, pool, options);
   if (!agent.Start().ok()) return 1;
   if (!agent.Register({.name = "Shop", .identity = std::to_string(id)}).ok()) return 1;

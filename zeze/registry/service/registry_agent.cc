@@ -47,8 +47,6 @@ namespace {
 constexpr std::size_t kPartSize = 500;
 constexpr std::size_t kPartBytes = std::size_t{512} << 10;
 
-constexpr std::chrono::nanoseconds kGoodbyeTimeout = std::chrono::seconds(2);
-
 // What the service manager could not save.
 constexpr std::chrono::nanoseconds kSayAgain = std::chrono::seconds(1);
 
@@ -91,10 +89,7 @@ class RegistryAgent::Impl {
   }
 
   void Stop() {
-    const ConnectionPtr connection = Current();
-    if (connection != nullptr && !stopped_) {
-      (void)connection->CallAndWait<wire::NormalClose>({}, {.timeout = kGoodbyeTimeout});
-    }
+    if (!stopped_ && connector_ != nullptr) SayGoodbye();
     Abandon();
   }
 
@@ -138,6 +133,8 @@ class RegistryAgent::Impl {
   using SubscribedPtr = std::shared_ptr<Subscribed>;
 
   void HandleMessages();
+  void SayGoodbye();
+  ConnectionPtr AwaitConnection(std::chrono::nanoseconds deadline);
   void Opened(const ConnectionPtr& connection);
   void Closed(const ConnectionPtr& connection);
 
@@ -213,6 +210,31 @@ void RegistryAgent::Impl::HandleMessages() {
       [](Request<wire::KeepAlive> request) { (void)request.Answer({}); });
   service_.Handle<wire::OfflineNotify>(
       [this](Request<wire::OfflineNotify> request) { TakeOver(std::move(request)); });
+}
+
+void RegistryAgent::Impl::SayGoodbye() {
+  Clock& clock = io_.clock();
+  const std::chrono::nanoseconds deadline = clock.Now() + options_.goodbye_timeout;
+  // Perhaps the service manager is just being restarted: what it does not hear, it takes for a
+  // crash, and lets another server take over.
+  while (const ConnectionPtr connection = AwaitConnection(deadline)) {
+    const Result<RpcReply<wire::NormalClose>> reply = connection->CallAndWait<wire::NormalClose>(
+        {}, {.timeout = std::max(deadline - clock.Now(), std::chrono::nanoseconds(1))});
+    if (reply.ok() && reply.value().outcome == RpcOutcome::kAnswered) return;
+    const MutexLock lock(mutex_);
+    if (connection_ == connection) connection_ = nullptr;
+  }
+}
+
+// Everything has been said on the connection that it returns; null if there is nothing to lose
+// without one, or none in time.
+ConnectionPtr RegistryAgent::Impl::AwaitConnection(std::chrono::nanoseconds deadline) {
+  const MutexLock lock(mutex_);
+  const bool others_would_take_over = !notices_.empty() || !announced_.empty();
+  while (connection_ == nullptr && others_would_take_over) {
+    if (!io_.clock().WaitUntil(changed_, mutex_, deadline)) break;
+  }
+  return connection_;
 }
 
 void RegistryAgent::Impl::Opened(const ConnectionPtr& connection) {

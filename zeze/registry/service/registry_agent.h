@@ -44,6 +44,9 @@ struct RegistryAgentOptions {
   // For an answer of the service manager, and for ids altogether.
   std::chrono::nanoseconds call_timeout = std::chrono::seconds(10);
 
+  // How long Stop tries to say goodbye while the service manager is away.
+  std::chrono::nanoseconds goodbye_timeout = std::chrono::seconds(2);
+
   // Ids that are fetched at once. Those that are left when the process ends are never used.
   std::uint32_t id_block = 1000;
 
@@ -77,7 +80,8 @@ class RegistryAgent {
   // Begins to connect. Fails with kInvalidArgument if the options name no address.
   Result<void> Start();
 
-  // Says goodbye, so that nobody takes over, and waits for callbacks. Not from callbacks.
+  // Says goodbye, so that nobody takes over, and waits for callbacks. Without a connection it waits
+  // for one if there are offline notices, goodbye_timeout at most. Not from callbacks.
   void Stop();
 
   // Without a goodbye, as a crash would do it.

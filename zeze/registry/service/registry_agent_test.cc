@@ -118,6 +118,7 @@ class RegistryAgentTest : public ::testing::Test {
                          .first_delay = milliseconds(20),
                          .delay_max = milliseconds(50)};
     options.hold = milliseconds(500);
+    options.goodbye_timeout = kPatience;
     return options;
   }
   std::unique_ptr<RegistryAgent> StartAgent(RegistryAgentOptions options) {
@@ -384,6 +385,20 @@ TEST_F(OfflineAgentTest, AnOrderlyStopIsNoLoss) {
   const auto dead = StartTaker(2, TakeOver::kTaken);
   const auto third = StartTaker(3, TakeOver::kTaken);
   orderly->Stop();
+  dead->Abandon();
+  ASSERT_TRUE(AwaitAsked(1));
+  EXPECT_EQ(2, asked_.value()[0].notice.server_id);
+}
+
+TEST_F(OfflineAgentTest, AnOrderlyStopWhileTheServiceManagerRestartsIsNoLoss) {
+  StartRegistry();
+  const auto orderly = StartTaker(1, TakeOver::kTaken);
+  const auto dead = StartTaker(2, TakeOver::kTaken);
+  const auto third = StartTaker(3, TakeOver::kTaken);
+  StopRegistry();
+  std::thread stopping([&orderly] { orderly->Stop(); });
+  StartRegistry();
+  stopping.join();
   dead->Abandon();
   ASSERT_TRUE(AwaitAsked(1));
   EXPECT_EQ(2, asked_.value()[0].notice.server_id);
