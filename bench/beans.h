@@ -27,7 +27,10 @@ struct BSmall {
   std::int64_t id = 0;
   std::int64_t owner = 0;
   std::int64_t time = 0;
-  std::string name;
+  std::int64_t kind = 0;
+  std::int64_t level = 0;
+  double x = 0;
+  double y = 0;
   std::int64_t counter = 0;
 
   template <typename Visitor>
@@ -35,8 +38,11 @@ struct BSmall {
     visit(Field{1, "id"}, &BSmall::id);
     visit(Field{2, "owner"}, &BSmall::owner);
     visit(Field{3, "time"}, &BSmall::time);
-    visit(Field{4, "name"}, &BSmall::name);
-    visit(Field{5, "counter"}, &BSmall::counter);
+    visit(Field{4, "kind"}, &BSmall::kind);
+    visit(Field{5, "level"}, &BSmall::level);
+    visit(Field{6, "x"}, &BSmall::x);
+    visit(Field{7, "y"}, &BSmall::y);
+    visit(Field{8, "counter"}, &BSmall::counter);
   }
   void Encode(ByteWriter& out) const;
   void Decode(ByteReader& in);
@@ -44,6 +50,35 @@ struct BSmall {
   std::string ToString() const;
 };
 static_assert(sizeof(BSmall) == 64);
+
+BSmall SmallValue();
+
+// As large, with a text: its values are apart from their records.
+struct BNamed {
+  static constexpr std::int64_t kTypeId = 6;
+  static constexpr std::string_view kFullName = "bench.BNamed";
+  std::int64_t id = 0;
+  std::int64_t owner = 0;
+  std::int64_t time = 0;
+  std::string name;
+  std::int64_t counter = 0;
+
+  template <typename Visitor>
+  static constexpr void ForEachField(Visitor&& visit) {
+    visit(Field{1, "id"}, &BNamed::id);
+    visit(Field{2, "owner"}, &BNamed::owner);
+    visit(Field{3, "time"}, &BNamed::time);
+    visit(Field{4, "name"}, &BNamed::name);
+    visit(Field{5, "counter"}, &BNamed::counter);
+  }
+  void Encode(ByteWriter& out) const;
+  void Decode(ByteReader& in);
+  bool operator==(const BNamed& other) const;
+  std::string ToString() const;
+};
+static_assert(sizeof(BNamed) == 64);
+
+BNamed NamedValue();
 
 // A row of about 100 bytes, for the storage.
 struct BRow {

@@ -98,7 +98,7 @@ class RocksDbPeer {
 
 void VersusRocksDbTxn(Run& run) {
   TableFixture<BSmall> ours;
-  ours.Fill(kRecords, {.id = 1, .owner = 2, .time = 3, .name = "twelve chars", .counter = 0});
+  ours.Fill(kRecords, SmallValue());
   RocksDbPeer peer;
   const Work edit = [&](int thread, const std::atomic<bool>& stop) {
     FastRandom random(static_cast<std::uint64_t>(thread) + 1);
@@ -217,8 +217,8 @@ void RecordBytes(Run& run) {
 }
 
 void Allocations(Run& run) {
-  TableFixture<BSmall> ours;
-  ours.Fill(kRecords, {.id = 1, .owner = 2, .time = 3, .name = "twelve chars", .counter = 0});
+  TableFixture<BNamed> ours;
+  ours.Fill(kRecords, NamedValue());
   FastRandom random(1);
   const auto count = [&](bool write, int times) {
     const std::uint64_t before = ThreadAllocations();

@@ -24,10 +24,6 @@ constexpr int kBatch = 32;  // Operations between two looks at the clock.
 using Small = TableFixture<BSmall>;
 using SmallPeer = MutexMap<BSmall>;
 
-BSmall SmallValue() {
-  return {.id = 1, .owner = 2, .time = 3, .name = "twelve chars", .counter = 0};
-}
-
 // `operation(random)` over and over.
 template <typename Operation>
 Work Repeat(Operation operation) {
@@ -42,7 +38,8 @@ Work Repeat(Operation operation) {
   };
 }
 
-Work EditOne(Small& ours, std::int64_t records) {
+template <typename V>
+Work EditOne(TableFixture<V>& ours, std::int64_t records) {
   return Repeat([&ours, records](FastRandom& random) {
     const std::int64_t key = random.Below(records);
     CheckCode(ours.engine.Call("edit", [&](Transaction& tx) {
@@ -52,7 +49,8 @@ Work EditOne(Small& ours, std::int64_t records) {
   });
 }
 
-Work EditOne(SmallPeer& peer, std::int64_t records) {
+template <typename V>
+Work EditOne(MutexMap<V>& peer, std::int64_t records) {
   return Repeat([&peer, records](FastRandom& random) {
     auto& entry = peer.Find(random.Below(records));
     const std::lock_guard lock(entry.mutex);
@@ -97,13 +95,22 @@ void SameRecord(Run& run) {
               .note = "Java peer: 530-700 ns; " + c.Note(0, 1)});
 }
 
-void RandomEdit(Run& run) {
-  Small ours;
-  ours.Fill(kRecords, SmallValue());
-  SmallPeer peer(kRecords, SmallValue());
+template <typename V>
+void EditRandomRecords(Run& run, const char* name, const V& value) {
+  TableFixture<V> ours;
+  ours.Fill(kRecords, value);
+  MutexMap<V> peer(kRecords, value);
   const Comparison c =
       Compare({{2, EditOne(ours, kRecords)}, {2, EditOne(peer, kRecords)}}, run.settings().seconds);
-  run.Report(RateFigure("core.random_edit", c, "mutex per record", Goal::RatioAtLeast(0.25)));
+  run.Report(RateFigure(name, c, "mutex per record", Goal::RatioAtLeast(0.25)));
+}
+
+void RandomEdit(Run& run) {
+  EditRandomRecords(run, "core.random_edit", SmallValue());
+}
+
+void RandomEditNamed(Run& run) {
+  EditRandomRecords(run, "core.random_edit_named", NamedValue());
 }
 
 void Scaling(Run& run) {
@@ -226,6 +233,7 @@ void Write1Read9(Run& run) {
 constexpr Benchmark kBenchmarks[] = {
     {"core.same_record", "1 thread edits one record with a bean of 50 variables", &SameRecord},
     {"core.random_edit", "2 threads edit 1 of 100,000 small records", &RandomEdit},
+    {"core.random_edit_named", "the same with a text in the bean", &RandomEditNamed},
     {"core.scaling", "the same, 2 threads over 1", &Scaling},
     {"core.hot_record_2", "2 threads edit the same record", &HotRecord2},
     {"core.hot_record_8", "8 threads edit the same record", &HotRecord8},

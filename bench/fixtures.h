@@ -111,7 +111,7 @@ class MutexMap {
 
   std::unique_ptr<internal::Participant> reader_;  // Ends after the reclaimer.
   internal::Reclaimer reclaimer_;
-  internal::RecordMap map_;
+  internal::RecordMap map_{false};
   std::unique_ptr<Entry[]> entries_;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,23 +32,35 @@ using history::ListState;
 
 namespace {
 
-// A ListState as a bean.
+// A ListState as a bean: with a number beside it its values live in their records, with a text
+// apart.
+template <typename Companion>
 struct BListState {
   static constexpr std::string_view kFullName = "test.BListState";
   std::int64_t length = 0;
   std::int64_t last = 0;
   std::int64_t hash = 0;
+  Companion companion = {};  // Always says the same as `last`.
 
   template <typename Visitor>
   static constexpr void ForEachField(Visitor&& visit) {
     visit(Field{1, "length"}, &BListState::length);
     visit(Field{2, "last"}, &BListState::last);
     visit(Field{3, "hash"}, &BListState::hash);
+    visit(Field{4, "companion"}, &BListState::companion);
   }
   void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
   void Decode(ByteReader& in) { DecodeFields(*this, in); }
 
+  static Companion CompanionOf(std::int64_t last) {
+    if constexpr (std::is_same_v<Companion, std::string>) {
+      return fmt::format("the last of them is {}", last);
+    } else {
+      return last;
+    }
+  }
   ListState ToState() const {
+    ZEZE_CHECK(length == 0 || companion == CompanionOf(last));
     return {.length = static_cast<std::uint64_t>(length),
             .last = static_cast<std::uint64_t>(last),
             .hash = static_cast<std::uint64_t>(hash)};
@@ -57,6 +70,7 @@ struct BListState {
     bean.length = static_cast<std::int64_t>(state.length);
     bean.last = static_cast<std::int64_t>(state.last);
     bean.hash = static_cast<std::int64_t>(state.hash);
+    bean.companion = CompanionOf(bean.last);
     return bean;
   }
 };
@@ -101,7 +115,8 @@ class Workload {
   }
 
  private:
-  using StateTable = Table<std::int64_t, BListState>;
+  using LiveState = BListState<std::int64_t>;
+  using DeadState = BListState<std::string>;
   using Random = std::mt19937_64;
 
   void RunThread(std::size_t thread) {
@@ -181,9 +196,9 @@ class Workload {
 
   ListState Observe(Transaction& tx, Attempt& attempt, std::int64_t key) {
     ListState state;
-    if (const BListState* live = live_.Get(tx, key)) {
+    if (const LiveState* live = live_.Get(tx, key)) {
       state = live->ToState();
-    } else if (const BListState* dead = graveyard_.Get(tx, key)) {
+    } else if (const DeadState* dead = graveyard_.Get(tx, key)) {
       state = dead->ToState();
     }
     attempt.Read(static_cast<history::Key>(key), state);
@@ -197,13 +212,13 @@ class Workload {
     const ListState state = Observe(tx, attempt, key);
     if (kind < 30) return;
     const history::Element element = attempt.NewElement();
-    const BListState next = BListState::Of(state.Extended(element));
+    const ListState next = state.Extended(element);
     if (kind < 45 && live_.Remove(tx, key)) {
-      graveyard_.Insert(tx, key, next);
+      graveyard_.Insert(tx, key, DeadState::Of(next));
     } else if (auto edit = live_.Edit(tx, key)) {
-      *edit = next;
+      *edit = LiveState::Of(next);
     } else {
-      live_.Insert(tx, key, next);
+      live_.Insert(tx, key, LiveState::Of(next));
       graveyard_.Remove(tx, key);
     }
     attempt.Append(static_cast<history::Key>(key), element);
@@ -225,9 +240,10 @@ class Workload {
     }
   }
 
-  void ReadFinalState(StateTable& table, history::FinalState& state) {
+  template <typename State>
+  void ReadFinalState(Table<std::int64_t, State>& table, history::FinalState& state) {
     ZEZE_CHECK(table
-                   .WalkStorage([&](std::int64_t key, const BListState& bean) {
+                   .WalkStorage([&](std::int64_t key, const State& bean) {
                      state.Add(static_cast<history::Key>(key), bean.ToState());
                      return true;
                    })
@@ -236,8 +252,8 @@ class Workload {
 
   const HistoryWorkloadOptions options_;
   history::Recorder recorder_;
-  StateTable live_{kLive};
-  StateTable graveyard_{kGraveyard};
+  Table<std::int64_t, LiveState> live_{kLive};
+  Table<std::int64_t, DeadState> graveyard_{kGraveyard};
   Engine engine_;
   std::atomic<std::size_t> started_ = 0;
 };

@@ -195,7 +195,8 @@ bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
   }
   // Until here whoever looks for the key finds the dead record and waits.
   table.records_.Remove(context.participant, table.HashOf(record), &record);
-  if (ValueHeader* value = record.value.load(std::memory_order_relaxed)) {
+  ValueHeader* value = record.value.load(std::memory_order_relaxed);
+  if (value != nullptr && !table.values_.in_record()) {
     context.participant.Retire(value, value->birth_era, table.values_.dispose);
   }
   if (checkpoint_->groups()) {

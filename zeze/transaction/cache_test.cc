@@ -160,7 +160,7 @@ TEST(RecordMapTest, AKeyHasOneRecord) {
   std::unique_ptr<internal::Participant> by;
   internal::Reclaimer reclaimer;
   by = std::make_unique<internal::Participant>(reclaimer);
-  internal::RecordMap map;
+  internal::RecordMap map(true);
   internal::Record first;
   internal::Record second;
   const auto equal = [](const internal::Record&) { return true; };
@@ -486,7 +486,7 @@ TEST_F(CacheTest, ListenersSeeTheChangesOfARecordInCommitOrder) {
         engine->Call("add", [&](Transaction& tx) -> std::int64_t {
           auto account = accounts.GetOrAdd(tx, (i + t) % 3);
           account->balance += 1;
-          account->owner = std::string(100, 'x');  // Freed memory would not go unnoticed.
+          account->owner = testing::LongName(100);  // Freed memory would not go unnoticed.
           return 0;
         });
       }

@@ -318,13 +318,16 @@ void Checkpoint::ChooseMembers(Scope scope) {
 void Checkpoint::Gather(std::uint64_t cut) {
   items_.clear();
   arena_.Clear();
-  for (const std::uint32_t member : members_) GatherRecord(nodes_[member].record, cut);
+  const internal::ContextLease context(engine_.contexts());
+  for (const std::uint32_t member : members_) {
+    GatherRecord(context->participant, nodes_[member].record, cut);
+  }
   SortWrites();
 }
 
-// Takes the value the record had at the cut. It stays alive until MarkClean: the record is dirty,
-// so a commit that replaces the value keeps it aside.
-void Checkpoint::GatherRecord(Record* record, std::uint64_t cut) {
+// Takes the value the record had at the cut. Apart from the record it stays alive until MarkClean:
+// the record is dirty, so a commit that replaces the value keeps it aside.
+void Checkpoint::GatherRecord(internal::Participant& by, Record* record, std::uint64_t cut) {
   TableBase& table = engine_.table(record->table_index);
   const std::uint64_t word = internal::LockRecord(*record);
   const bool replaced = record->write_epoch > cut;
@@ -332,6 +335,11 @@ void Checkpoint::GatherRecord(Record* record, std::uint64_t cut) {
   const ValueHeader* value =
       replaced ? reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})
                : record->value.load(std::memory_order_relaxed);
+  ValueHeader* copy = nullptr;
+  if (!replaced && value != nullptr && table.values_.in_record()) {
+    copy = table.values_.fetch(by, *record);
+    value = copy;
+  }
   internal::UnlockRecord(*record, word);
   if (nothing) return;
 
@@ -349,6 +357,7 @@ void Checkpoint::GatherRecord(Record* record, std::uint64_t cut) {
     item.value_size = arena_.size() - item.key_begin - item.key_size;
   }
   items_.push_back(item);
+  if (copy != nullptr) table.values_.dispose(by, copy);
 }
 
 // Sorted writes go into RocksDB's memtable a third faster than random ones, and the storage

@@ -164,7 +164,7 @@ class Checkpoint {
   void Attach(std::uint32_t root, internal::DurabilityTicket* ticket);
   void ChooseMembers(Scope scope);
   void Gather(std::uint64_t cut);
-  void GatherRecord(internal::Record* record, std::uint64_t cut);
+  void GatherRecord(internal::Participant& by, internal::Record* record, std::uint64_t cut);
   void SortWrites();
   Result<void> Write();
   Result<void> FlushWrites();

@@ -123,7 +123,7 @@ inline bool Transaction::PrepareWrites() {
     if (table.values_.raise_version != nullptr) {
       table.values_.raise_version(*access.working, access.committed);
     }
-    if (!table.memory() && !table.ValueFits(*access.working)) {
+    if (table.value_may_not_fit_ && !table.ValueFits(*access.working)) {
       failed_ = true;
       failure_code_ = result_code::kException;
       failure_ = table.TooLargeMessage(*access.record, *access.working);
@@ -214,29 +214,41 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   Record& record = *access.record;
   TableBase& table = *access.table;
   const std::uint64_t old_word = record.word.load(std::memory_order_relaxed);
+  const bool in_record = table.values_.in_record();
   ValueHeader* old = record.value.load(std::memory_order_relaxed);
-  ValueHeader* next = nullptr;
-  if (access.state == AccessState::kEdited) {
-    next = std::exchange(access.working, nullptr);
-    next->birth_era = context_.participant.era();
-  }
+  ValueHeader* next = access.state == AccessState::kEdited ? access.working : nullptr;
   if (table.durable_at_commit()) has_durable_ = true;
   const bool dirty = record.Dirty(old_word);
   if (next != nullptr && old == nullptr && table.storage_ != nullptr) {
     table.NoteUnsavedInsert(record);
   }
 
-  // Before any scan that may free the old value: the scan begins with a fence.
-  record.value.store(next, std::memory_order_release);
-  if (access.hint != nullptr) access.hint->store(next, std::memory_order_relaxed);
-  if (dirty && record.write_epoch < epoch) {
+  const bool has_listeners = table.has_listeners_.load(std::memory_order_acquire);
+  const bool keep_old = dirty && record.write_epoch < epoch;
+  if (in_record) {
+    if (old != nullptr && (keep_old || has_listeners)) {
+      old = table.values_.fetch(context_.participant, record);
+      old->birth_era = context_.participant.kept_era();
+    }
+    if (next != nullptr) table.values_.store(record, *next);
+    record.value.store(next == nullptr ? nullptr : &internal::kInRecord, std::memory_order_release);
+  } else {
+    if (next != nullptr) {
+      next->birth_era = context_.participant.era();
+      access.working = nullptr;
+    }
+    // Before any scan that may free the old value: the scan begins with a fence.
+    record.value.store(next, std::memory_order_release);
+    if (access.hint != nullptr) access.hint->store(next, std::memory_order_relaxed);
+  }
+  if (keep_old) {
     // The flush of the last cut may still need the old value (rule 28). An older one kept aside is
     // of a cut whose flush has ended: the epoch advances only between flushes.
     if (ValueHeader* stale = AsideValue(record.aside)) {
       garbage_.emplace_back(stale, table.values_.dispose);
     }
     record.aside = reinterpret_cast<std::uintptr_t>(old) | 1;
-  } else if (old != nullptr) {
+  } else if (old != nullptr && old != &internal::kInRecord) {
     garbage_.emplace_back(old, table.values_.dispose);
   }
   const std::uint64_t version = context_.NextVersion();
@@ -247,10 +259,11 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
     record.flushed_version.store(version, std::memory_order_relaxed);
   }
   record.write_epoch = epoch;
-  if (table.has_listeners_.load(std::memory_order_acquire)) {
+  if (has_listeners) {
     const std::lock_guard lock(table.changes_mutex_);
     // Whoever delivers it reads the new value too: it must not be freed before this procedure ends.
-    table.changes_.push_back({&record, old, context_.participant.Protect(record.value)});
+    if (!in_record) next = context_.participant.Protect(record.value);
+    table.changes_.push_back({&record, old, next});
     changed_tables_.push_back(&table);
   }
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);

@@ -46,6 +46,13 @@ using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
 
+namespace {
+
+// A value in a record has at most 128 variables, each encoded with its tag.
+constexpr std::size_t kFlatValueEncodedMax = 4096;
+
+}  // namespace
+
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       contexts_(std::make_shared<internal::ContextPool>(reclaimer_, versions_)) {}
@@ -105,6 +112,9 @@ Result<void> Engine::Start() {
     if (options_.storage != nullptr && !table->memory()) {
       table->key_bytes_max_ = options_.storage->limits().key_bytes_max;
       table->value_bytes_max_ = options_.storage->limits().value_bytes_max;
+      const bool always_fits =
+          table->values_.in_record() && table->value_bytes_max_ >= kFlatValueEncodedMax;
+      table->value_may_not_fit_ = !always_fits;
     }
   }
   state_ = State::kRunning;
@@ -166,7 +176,8 @@ void Engine::DisposeTables() {
       records.clear();
       table->records_.Scan(by, shard, 0, ~std::size_t{0} / 2, records);
       for (Record* record : records) {
-        if (auto* value = record->value.load()) table->values_.dispose(by, value);
+        ValueHeader* value = record->value.load();
+        if (value != nullptr && !table->values_.in_record()) table->values_.dispose(by, value);
         if (auto* aside = reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})) {
           table->values_.dispose(by, aside);
         }
@@ -413,12 +424,23 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
     if (value != nullptr) table.values_.dispose(context.participant, value);
     return;
   }
-  if (value != nullptr) value->birth_era = context.participant.era();
-  ValueHeader* old = record.value.exchange(value, std::memory_order_seq_cst);
+  const bool in_record = table.values_.in_record();
+  ValueHeader* installed = value;
+  if (in_record && value != nullptr) {
+    table.values_.store(record, *value);
+    installed = &internal::kInRecord;
+  } else if (value != nullptr) {
+    value->birth_era = context.participant.era();
+  }
+  ValueHeader* old = record.value.exchange(installed, std::memory_order_seq_cst);
   const std::uint64_t version = context.NextVersion();
   record.flushed_version.store(version, std::memory_order_relaxed);
   record.word.store(Word::Make(version, Word::RightOf(stamp), true), std::memory_order_release);
-  if (old != nullptr) context.participant.Retire(old, old->birth_era, table.values_.dispose);
+  if (in_record) {
+    if (value != nullptr) table.values_.dispose(context.participant, value);
+  } else if (old != nullptr) {
+    context.participant.Retire(old, old->birth_era, table.values_.dispose);
+  }
 }
 
 void Engine::Fetch(Context& context, TableBase& table, std::span<Record* const> records,

@@ -11,8 +11,9 @@
 
 namespace zeze::internal {
 
-// Every committed value starts with this. Committed values are immutable: a commit swaps the
-// record's pointer, and the old value is reclaimed once no reader can hold it (reclaimer.h).
+// Every committed value that lives apart from its record starts with this. It is immutable: a
+// commit swaps the record's pointer, and the old value is reclaimed once no reader can hold it
+// (reclaimer.h). Small flat values live in their records instead (value.h).
 struct ValueHeader {
   std::uint64_t birth_era = 0;
 };
@@ -56,7 +57,8 @@ struct alignas(64) Record {
   Record& operator=(const Record&) = delete;
 
   std::atomic<std::uint64_t> word = 0;
-  // Null: the record is known to be absent (if the word says loaded).
+  // Null: the record is known to be absent (if the word says loaded). Of a value in the record:
+  // kInRecord, not to be looked into.
   std::atomic<ValueHeader*> value = nullptr;
   // The version the storage has. Differs from the word's version: dirty.
   std::atomic<std::uint64_t> flushed_version = 0;
@@ -80,13 +82,21 @@ struct alignas(64) Record {
   }
 };
 
+inline ValueHeader kInRecord;
+
 template <typename Key>
-struct RecordOf final : Record {
+struct RecordOf : Record {
   explicit RecordOf(const Key& k) : key(k) {}
   const Key key;
 };
 
 static_assert(sizeof(RecordOf<std::int64_t>) == 64, "a record with a small key is one cache line");
+
+// Where the values of a table are, for those who call for them early.
+struct ValuePlace {
+  bool in_record;     // Behind the first cache line of the record.
+  std::size_t bytes;  // At most so many matter.
+};
 
 // Calls for a cache line that will be written: one trip to another core instead of two.
 inline void PrefetchForWrite(const void* address) {

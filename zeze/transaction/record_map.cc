@@ -15,7 +15,7 @@
 
 namespace zeze::internal {
 
-RecordMap::RecordMap() {
+RecordMap::RecordMap(bool hints) : hints_(hints) {
   for (Shard& shard : shards_) shard.slots = NewSlots(kSlotsMin, 0);
 }
 
@@ -32,12 +32,13 @@ void RecordMap::Clear() {
   size_ = 0;
 }
 
-RecordMap::Slots* RecordMap::NewSlots(std::size_t count, std::uint64_t birth_era) {
-  const std::size_t bytes = sizeof(Slots) + count * (sizeof(std::uint64_t) + sizeof(void*));
+RecordMap::Slots* RecordMap::NewSlots(std::size_t count, std::uint64_t birth_era) const {
+  const std::size_t slot_bytes = sizeof(std::uint64_t) + (hints_ ? sizeof(void*) : 0);
+  const std::size_t bytes = sizeof(Slots) + count * slot_bytes;
   auto* slots = new (::operator new(bytes)) Slots{birth_era, count - 1, bytes};
   for (std::size_t i = 0; i < count; ++i) {
     new (&slots->entries()[i]) std::atomic<std::uint64_t>(0);
-    new (&slots->hints()[i]) ValueHint(nullptr);
+    if (hints_) new (&slots->hints()[i]) ValueHint(nullptr);
   }
   return slots;
 }
@@ -70,11 +71,15 @@ void RecordMap::Rebuild(Participant& by, Shard& shard) const {
   const std::size_t count = std::max(kSlotsMin, std::bit_ceil((shard.live + 1) * 3));
   Slots* slots = NewSlots(count, by.era());
   for (std::size_t i = 0; i <= old->mask; ++i) {
+    // Hashes are in the records, all over the memory.
+    const std::size_t ahead = (i + kRebuildAhead) & old->mask;
+    __builtin_prefetch(RecordIn(old->entries()[ahead].load(std::memory_order_relaxed)));
     const std::uint64_t slot = old->entries()[i].load(std::memory_order_relaxed);
     if (slot == 0 || slot == kTombstone) continue;
     std::size_t to = hash_of(*RecordIn(slot)) & slots->mask;
     while (slots->entries()[to].load(std::memory_order_relaxed) != 0) to = (to + 1) & slots->mask;
     slots->entries()[to].store(slot, std::memory_order_relaxed);
+    if (!hints_) continue;
     slots->hints()[to].store(old->hints()[i].load(std::memory_order_relaxed),
                              std::memory_order_relaxed);
   }

@@ -17,15 +17,16 @@ namespace zeze::internal {
 
 // Open addressing with linear probing. A slot is 16 bits of hash above a 48-bit pointer, so most
 // probes of other keys are decided without touching their records. Slots of removed records stay
-// as tombstones until the shard is rebuilt. A second array says where the record's value was last
-// seen, so that the cache misses of record and value overlap: only a hint, true or not.
+// as tombstones until the shard is rebuilt. For values apart from their records a second array says
+// where the value was last seen, so that the cache misses of record and value overlap: only a hint,
+// true or not.
 //
 // Callers are inside a participant (Enter) and pass it.
 class RecordMap {
  public:
   static constexpr std::size_t kShardCount = 64;
 
-  RecordMap();
+  explicit RecordMap(bool hints);
   // The owner has disposed of the records.
   ~RecordMap();
   RecordMap(const RecordMap&) = delete;
@@ -35,38 +36,41 @@ class RecordMap {
 
   struct Found {
     Record* record = nullptr;
-    ValueHint* hint = nullptr;  // To be kept true by whoever changes the value; valid until Leave.
+    // To be kept true by whoever changes the value; valid until Leave. Null: values are in records.
+    ValueHint* hint = nullptr;
   };
 
   // The record for which equal(record) holds, or null. `hash` must be well mixed.
   template <typename Equal>
   Record* Find(Participant& by, std::uint64_t hash, const Equal& equal) const {
-    return FindSlot(by, hash, equal, [](const Record&, const void*) {}).record;
+    return FindSlot(by, hash, equal, [](const Place&) {}).record;
   }
 
-  // The same, calling for the record and the first `value_bytes` of its value at once.
+  // The same, calling for the record and its value at once.
   template <typename Equal>
-  Found FindAndFetch(Participant& by, std::uint64_t hash, const Equal& equal,
-                     std::size_t value_bytes, bool for_write) const {
-    return FindSlot(by, hash, equal, [=](const Record& record, const void* value) {
-      if (for_write) PrefetchForWrite(&record);
-      FetchValue(value, value_bytes, for_write);
+  Found FindAndFetch(Participant& by, std::uint64_t hash, const Equal& equal, ValuePlace place,
+                     bool for_write) const {
+    const Place found = FindSlot(by, hash, equal, [=](const Place& candidate) {
+      if (for_write) PrefetchForWrite(candidate.record);
+      FetchValue(candidate, place, for_write);
     });
+    const bool hinted = !place.in_record && found.record != nullptr;
+    return {found.record, hinted ? &found.hint() : nullptr};
   }
 
   // Calls for the cache line that Find will read first.
-  void PrefetchSlot(Participant& by, std::uint64_t hash) const {
+  void PrefetchSlot(Participant& by, std::uint64_t hash, ValuePlace place) const {
     Slots* slots = by.Protect(ShardOf(hash).slots);
     __builtin_prefetch(&slots->entries()[hash & slots->mask]);
-    __builtin_prefetch(&slots->hints()[hash & slots->mask]);
+    if (!place.in_record) __builtin_prefetch(&slots->hints()[hash & slots->mask]);
   }
   // Calls for the record most likely meant and its value, without looking at them.
-  void PrefetchRecord(Participant& by, std::uint64_t hash, std::size_t value_bytes) const {
+  void PrefetchRecord(Participant& by, std::uint64_t hash, ValuePlace place) const {
     FindSlot(
         by, hash, [](const Record&) { return true; },
-        [=](const Record& record, const void* value) {
-          __builtin_prefetch(&record);
-          FetchValue(value, value_bytes, false);
+        [=](const Place& candidate) {
+          __builtin_prefetch(candidate.record);
+          FetchValue(candidate, place, false);
         });
   }
 
@@ -96,8 +100,8 @@ class RecordMap {
                    std::vector<Record*>& records) const;
 
  private:
-  // Followed by the entries and then by as many hints: apart, because the entries alone fit the
-  // cache better.
+  // Followed by the entries and then by as many hints, or none: apart, because the entries alone
+  // fit the cache better.
   struct Slots {
     std::uint64_t birth_era;
     std::size_t mask;
@@ -107,6 +111,14 @@ class RecordMap {
       return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1);
     }
     ValueHint* hints() { return reinterpret_cast<ValueHint*>(entries() + mask + 1); }
+  };
+
+  struct Place {
+    Record* record = nullptr;
+    Slots* slots = nullptr;
+    std::size_t slot = 0;
+
+    ValueHint& hint() const { return slots->hints()[slot]; }  // If the map has hints.
   };
 
   struct alignas(64) Shard {
@@ -120,12 +132,15 @@ class RecordMap {
   static constexpr std::uint64_t kTagMask = std::uint64_t{0xffff} << 48;
   static constexpr std::uint64_t kTombstone = 1;
   static constexpr std::size_t kSlotsMin = 16;
+  static constexpr std::size_t kRebuildAhead = 16;
 
   static constexpr std::size_t kFetchBytesMax = 256;
 
-  static void FetchValue(const void* value, std::size_t bytes, bool for_write) {
-    const auto* at = static_cast<const char*>(value);
-    for (std::size_t i = 0; i < bytes && i < kFetchBytesMax; i += 64) {
+  static void FetchValue(const Place& found, ValuePlace place, bool for_write) {
+    const char* at = place.in_record
+                         ? reinterpret_cast<const char*>(found.record) + sizeof(Record)
+                         : static_cast<const char*>(found.hint().load(std::memory_order_relaxed));
+    for (std::size_t i = 0; i < place.bytes && i < kFetchBytesMax; i += 64) {
       if (for_write) {
         PrefetchForWrite(at + i);
       } else {
@@ -135,7 +150,7 @@ class RecordMap {
   }
 
   template <typename Equal, typename Candidate>
-  Found FindSlot(Participant& by, std::uint64_t hash, const Equal& equal,
+  Place FindSlot(Participant& by, std::uint64_t hash, const Equal& equal,
                  const Candidate& candidate) const {
     Slots* slots = by.Protect(ShardOf(hash).slots);
     const std::uint64_t tag = TagOf(hash);
@@ -143,9 +158,9 @@ class RecordMap {
       const std::uint64_t entry = by.Protect(slots->entries()[i]);
       if (entry == 0) return {};
       if ((entry & kTagMask) != tag || entry == kTombstone) continue;
-      Record* record = RecordIn(entry);
-      candidate(*record, slots->hints()[i].load(std::memory_order_relaxed));
-      if (equal(*record)) return {record, &slots->hints()[i]};
+      const Place place = {RecordIn(entry), slots, i};
+      candidate(place);
+      if (equal(*place.record)) return place;
     }
   }
 
@@ -156,11 +171,12 @@ class RecordMap {
   Shard& ShardOf(std::uint64_t hash) { return shards_[(hash >> 40) % kShardCount]; }
   const Shard& ShardOf(std::uint64_t hash) const { return shards_[(hash >> 40) % kShardCount]; }
 
-  static Slots* NewSlots(std::size_t count, std::uint64_t birth_era);
+  Slots* NewSlots(std::size_t count, std::uint64_t birth_era) const;
   static void DisposeSlots(Participant& by, void* slots);
   void AddLocked(Participant& by, Shard& shard, std::uint64_t hash, Record* record);
   void Rebuild(Participant& by, Shard& shard) const;
 
+  const bool hints_;
   std::array<Shard, kShardCount> shards_;
   std::atomic<std::size_t> size_ = 0;
 

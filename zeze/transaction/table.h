@@ -108,7 +108,7 @@ class Table final : public TableBase {
   using Listener = std::function<void(const RecordChange<K, V>&)>;
 
   explicit Table(const TableDescriptor& descriptor)
-      : TableBase(descriptor, internal::ValueOperationsOf<V>()) {
+      : TableBase(descriptor, internal::ValueOperationsOf<K, V>()) {
     records_.hash_of = [](const internal::Record& record) {
       return HashKey(static_cast<const RecordType&>(record).key);
     };
@@ -182,10 +182,8 @@ class Table final : public TableBase {
   // what this server does not have of them it asks for at once, rights in one round trip, rows in
   // another. Only a hint: nothing of it can fail.
   void Prefetch(Transaction& tx, std::span<const K> keys, Right wanted = Right::kShare) {
-    for (const K& key : keys) records_.PrefetchSlot(tx.participant(), HashKey(key));
-    for (const K& key : keys) {
-      records_.PrefetchRecord(tx.participant(), HashKey(key), sizeof(internal::Value<V>));
-    }
+    for (const K& key : keys) records_.PrefetchSlot(tx.participant(), HashKey(key), kPlace);
+    for (const K& key : keys) records_.PrefetchRecord(tx.participant(), HashKey(key), kPlace);
     if (engine_ != nullptr && engine_->FetchesInBatches()) Fetch(tx, keys, wanted);
   }
 
@@ -208,14 +206,13 @@ class Table final : public TableBase {
       if (!loaded.ok()) return loaded.error();
       const std::uint64_t word = record->word.load(std::memory_order_acquire);
       if (!internal::Word::Readable(word)) continue;
-      internal::ValueHeader* value = context->participant.Protect(record->value);
+      std::optional<V> value = CopyValue(context->participant, *record);
       if (record->word.load(std::memory_order_acquire) != word) continue;
       // Without a lease somebody else may have changed it.
       if (!engine_->LeaseValid()) {
         return Error(ErrorCode::kUnavailable, "the lease of this server has expired");
       }
-      if (value == nullptr) return std::optional<V>();
-      return std::optional<V>(static_cast<internal::Value<V>*>(value)->value);
+      return value;
     }
   }
 
@@ -224,9 +221,7 @@ class Table final : public TableBase {
   std::optional<V> ReadCached(const K& key) {
     const internal::ContextLease context(engine_->contexts());
     const InsideScope inside(context->participant);
-    Cached cached = LookUp(*context, key);
-    if (cached.value == nullptr) return std::nullopt;
-    return cached.value->value;
+    return LookUp(*context, key).value;
   }
 
   // Every record in the order of the encoded keys, storage and cache merged: the newest committed
@@ -343,7 +338,7 @@ class Table final : public TableBase {
   }
 
  private:
-  using RecordType = internal::RecordOf<K>;
+  using RecordType = internal::RecordWithValue<K, V>;
   using Listeners = std::vector<std::pair<std::size_t, Listener>>;
 
   struct Row {
@@ -356,7 +351,7 @@ class Table final : public TableBase {
   };
   struct Cached {
     bool known = false;  // The cache says what the newest committed state is.
-    const internal::Value<V>* value = nullptr;
+    std::optional<V> value = std::nullopt;
   };
   struct InsideScope {
     explicit InsideScope(internal::Participant& p) : participant(p) { participant.Enter(); }
@@ -365,6 +360,25 @@ class Table final : public TableBase {
     InsideScope& operator=(const InsideScope&) = delete;
     internal::Participant& participant;
   };
+
+  static constexpr bool kInRecord = internal::kLivesInRecord<V>;
+  static constexpr internal::ValuePlace kPlace = {
+      .in_record = kInRecord,
+      .bytes =
+          kInRecord ? sizeof(RecordType) - sizeof(internal::Record) : sizeof(internal::Value<V>)};
+
+  // Perhaps torn: true if the record's word is the same before and after. The caller is inside.
+  static std::optional<V> CopyValue(internal::Participant& by, const internal::Record& record) {
+    const internal::ValueHeader* value = by.Protect(record.value);
+    if (value == nullptr) return std::nullopt;
+    if constexpr (kInRecord) {
+      std::optional<V> copy(std::in_place);
+      static_cast<const RecordType&>(record).value_in_record.Fetch(*copy);
+      return copy;
+    } else {
+      return static_cast<const internal::Value<V>*>(value)->value;
+    }
+  }
 
   static const V* Content(const internal::Access& access) {
     const internal::ValueHeader* content = access.content();
@@ -389,8 +403,8 @@ class Table final : public TableBase {
   internal::Access& Open(Transaction& tx, const K& key, bool for_write) {
     internal::Backoff backoff;
     while (true) {
-      auto [record, hint] = records_.FindAndFetch(tx.participant(), HashKey(key), Equals(key),
-                                                  sizeof(internal::Value<V>), for_write);
+      auto [record, hint] =
+          records_.FindAndFetch(tx.participant(), HashKey(key), Equals(key), kPlace, for_write);
       if (record == nullptr) [[unlikely]] {
         if (Result<void> room = PrepareCreate(key); !room.ok()) {
           tx.AbortFailed(room.error().code() == ErrorCode::kOverloaded ? result_code::kBusy
@@ -468,9 +482,9 @@ class Table final : public TableBase {
         continue;
       }
       if (!internal::Word::Readable(word)) return {};
-      internal::ValueHeader* value = context.participant.Protect(record->value);
+      std::optional<V> value = CopyValue(context.participant, *record);
       if (record->word.load(std::memory_order_acquire) != word) continue;
-      return {.known = true, .value = static_cast<internal::Value<V>*>(value)};
+      return {.known = true, .value = std::move(value)};
     }
   }
 
@@ -522,11 +536,9 @@ class Table final : public TableBase {
     Result<K> key = DecodedKey(key_bytes);
     if (!key.ok()) return key.error();
     const InsideScope inside(context.participant);
-    const Cached cached = LookUp(context, key.value());
+    Cached cached = LookUp(context, key.value());
     if (cached.known) {
-      if (cached.value != nullptr) {
-        page.rows.push_back({std::move(key).value(), cached.value->value});
-      }
+      if (cached.value) page.rows.push_back({std::move(key).value(), std::move(*cached.value)});
       return {};
     }
     std::string reread;
@@ -551,8 +563,8 @@ class Table final : public TableBase {
     const std::size_t next = records_.Scan(context->participant, shard, at, 1024, records);
     for (internal::Record* record : records) {
       const K& key = static_cast<RecordType*>(record)->key;
-      const Cached cached = LookUp(*context, key);
-      if (cached.value != nullptr) rows.push_back({key, cached.value->value});
+      Cached cached = LookUp(*context, key);
+      if (cached.value) rows.push_back({key, std::move(*cached.value)});
     }
     return next;
   }

@@ -18,7 +18,11 @@
 namespace zeze {
 
 TableBase::TableBase(const TableDescriptor& descriptor, const internal::ValueOperations& values)
-    : descriptor_(descriptor), values_(values), name_(descriptor.name), id_(descriptor.id) {}
+    : descriptor_(descriptor),
+      values_(values),
+      name_(descriptor.name),
+      id_(descriptor.id),
+      records_(!values.in_record()) {}
 
 TableBase::~TableBase() {
   ZEZE_CHECK(!attached());  // The engine must end before its tables.

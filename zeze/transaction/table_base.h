@@ -110,6 +110,7 @@ class TableBase {
   bool tracked_ = false;
   std::size_t key_bytes_max_ = kStorageKeyBytesMax;
   std::size_t value_bytes_max_ = ~std::size_t{0};
+  bool value_may_not_fit_ = false;
   internal::RecordMap records_;
   std::atomic<bool> has_listeners_ = false;
 

@@ -99,7 +99,10 @@ inline Access& Transaction::AddAccess(TableBase& table, Record& record, std::uin
 
 Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   if (aborted_ || failed_) throw TransactionAborted{};  // Swallowed before: it ends here again.
-  if (Access* known = FindAccess(&record)) return known;
+  if (Access* known = FindAccess(&record)) {
+    known->shown |= !for_write;
+    return known;
+  }
 
   if (for_write && record.intent.load(std::memory_order_relaxed) != 0 && !HoldsIntent(&record)) {
     Backoff backoff;
@@ -125,14 +128,19 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
       continue;
     }
     value = context_.participant.Protect(record.value);
+    const bool copied = value != nullptr && table.values_.in_record();
+    if (copied) value = table.values_.fetch(context_.participant, record);
     if (record.word.load(std::memory_order_acquire) == word) break;
+    if (copied) table.values_.dispose(context_.participant, value);
   }
   if (record.accessed.load(std::memory_order_relaxed) == 0) {
     record.accessed.store(1, std::memory_order_relaxed);
   }
   const std::size_t count = accesses_.size();
+  Access& access = AddAccess(table, record, word, value);  // First: a copy has an owner then.
+  access.shown = !for_write;
   if (count < kLinearMax || (count & (count - 1)) == 0) Revalidate(count);
-  return &AddAccess(table, record, word, value);
+  return &access;
 }
 
 // User code never sees a mixed state: when it reads something new, everything it read before is
@@ -168,12 +176,17 @@ void Transaction::SaveForUndo(Access& access) {
   access.savepoint = savepoint_;
 }
 
-void Transaction::MakeEditable(Access& access) {
+void Transaction::MakeWorkingCopy(Access& access) {
   SaveForUndo(access);
   if (access.state == AccessState::kEdited) return;
   ZEZE_CHECK(access.state == AccessState::kRead && access.committed != nullptr);
   const auto& values = access.table->values_;
-  if (access.working == nullptr) {
+  // A copy that nobody has seen and that no savepoint can ask for is edited itself.
+  const bool as_it_is = values.in_record() && !access.shown && savepoint_ == 0 &&
+                        access.working == nullptr && values.raise_version == nullptr;
+  if (as_it_is) {
+    access.working = std::exchange(access.committed, &internal::kInRecord);
+  } else if (access.working == nullptr) {
     access.working = values.copy(context_.participant, *access.committed);
   } else {
     values.assign(*access.working, *access.committed);
@@ -315,9 +328,11 @@ void Transaction::RunActions(bool committed) {
 
 void Transaction::Reset() {
   for (Access& access : accesses_) {
-    if (access.working == nullptr) continue;
     const auto& values = access.table->values_;
-    values.dispose(context_.participant, access.working);
+    if (access.working != nullptr) values.dispose(context_.participant, access.working);
+    const bool own_copy = values.in_record() && access.committed != nullptr &&
+                          access.committed != &internal::kInRecord;
+    if (own_copy) values.dispose(context_.participant, access.committed);
   }
   for (const Undo& undo : undo_) {
     if (undo.content == nullptr) continue;

@@ -58,13 +58,16 @@ enum class AccessState : std::uint8_t {
 struct Access {
   Record* record = nullptr;
   TableBase* table = nullptr;
-  std::uint64_t word = 0;                // When it was read; unlocked.
-  ValueHeader* committed = nullptr;      // What was read; protected until the transaction ends.
+  std::uint64_t word = 0;  // When it was read; unlocked.
+  // What was read: protected until the transaction ends; its own copy if values are in records, or
+  // kInRecord once that copy has become `working`.
+  ValueHeader* committed = nullptr;
   ValueHeader* working = nullptr;        // One address for the life of the transaction.
   std::uint64_t savepoint = 0;           // Serial of the last savepoint that saved this access.
   RecordMap::ValueHint* hint = nullptr;  // Where the map notes the value; null if unknown.
   std::uint32_t generation = 0;          // Changes when handles to the content become invalid.
   AccessState state = AccessState::kRead;
+  bool shown = false;  // A pointer to `committed` may have been given away.
 
   const ValueHeader* content() const {
     if (state == AccessState::kRead) return committed;
@@ -80,6 +83,14 @@ struct ValueOperations {
   Disposer dispose;
   // Sets the bean's version variable to the old value's plus one; null if it has none.
   void (*raise_version)(ValueHeader& value, const ValueHeader* old);
+
+  // Both null if values are apart from their records. Otherwise a value is stored by whoever holds
+  // the record's lock, and fetched as a copy by anybody: true if the word is the same before and
+  // after.
+  void (*store)(Record& record, const ValueHeader& value);
+  ValueHeader* (*fetch)(Participant& by, const Record& record);
+
+  bool in_record() const { return store != nullptr; }
 };
 
 enum class Outcome : std::uint8_t { kCommitted, kRolledBack, kConflict, kFailed };
@@ -125,8 +136,11 @@ class Transaction {
     return static_cast<std::size_t>(&access - accesses_.data());
   }
 
-  // Makes the content editable: a copy of what is there, made once.
-  void MakeEditable(internal::Access& access);
+  // Makes the content editable: a copy of what is there, made once for each savepoint.
+  void MakeEditable(internal::Access& access) {
+    const bool saved = savepoint_ == 0 || access.savepoint >= savepoint_;
+    if (!saved || access.state != internal::AccessState::kEdited) MakeWorkingCopy(access);
+  }
   // Gives an access a fresh working copy, taken over from the caller.
   void SetWorking(internal::Access& access, internal::ValueHeader* fresh);
   void MarkRemoved(internal::Access& access);
@@ -175,6 +189,7 @@ class Transaction {
   void Revalidate(std::size_t count);
   internal::Record* FirstInvalid(std::size_t count) const;
   void SaveForUndo(internal::Access& access);
+  void MakeWorkingCopy(internal::Access& access);
   void RollbackTo(std::size_t undo_mark, std::size_t action_mark);
   std::int64_t RunBody(ProcedureName name, ProcedureBody body);
 

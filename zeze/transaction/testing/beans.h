@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,11 +14,27 @@
 
 namespace zeze::testing {
 
+// The tests are compiled twice: with a text the values of accounts are apart from their records,
+// without one in them (value.h).
+#if defined(ZEZE_TEST_FLAT_ACCOUNTS)
+using Owner = std::int64_t;
+inline Owner LongName(std::size_t length) {
+  return static_cast<std::int64_t>(length);
+}
+inline constexpr bool kFlatAccounts = true;
+#else
+using Owner = std::string;
+inline Owner LongName(std::size_t length) {
+  return std::string(length, 'x');
+}
+inline constexpr bool kFlatAccounts = false;
+#endif
+
 struct BAccount {
   static constexpr std::int64_t kTypeId = 1;
   static constexpr std::string_view kFullName = "test.BAccount";
   std::int64_t balance = 0;
-  std::string owner;
+  Owner owner = {};
 
   template <typename Visitor>
   static constexpr void ForEachField(Visitor&& visit) {
