@@ -257,9 +257,11 @@ void VsEtcd(Run& run) {
       port, "serving insecure client requests");
   ServedProcess global({"global"});
   std::int64_t epoch = 0;
+  // All clients over one connection on both sides, as the threads of a server are. Each asks when it
+  // has its answer.
   for (const auto& [clients, goal] : {std::pair<std::size_t, double>{1, 5}, {64, 20}}) {
-    GlobalConversation rights({.connections = clients, .keys = kKeys, .epoch = ++epoch});
-    LoadClient to_global(global.port(), clients, rights);
+    GlobalConversation rights({.depth = clients, .keys = kKeys, .epoch = ++epoch});
+    LoadClient to_global(global.port(), 1, rights);
     EtcdClient to_etcd(port, clients);
     std::vector<double> ours;
     std::vector<double> theirs;

@@ -1,7 +1,6 @@
 #include "zeze/admin/admin_desk.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -123,9 +122,9 @@ Result<AdminStep> AdminDesk::Propose(Time /*now*/, const AdminRequest& request,
         ErrorCode::kInvalidArgument,
         fmt::format("a reason is one line of at most {} bytes", options_.reason_bytes_max));
   }
-  if (Result<void> signed_ = CheckSignature(request.proposer, ApprovalText(request), signature);
-      !signed_.ok()) {
-    return signed_.error();
+  if (Result<void> checked = CheckSignature(request.proposer, ApprovalText(request), signature);
+      !checked.ok()) {
+    return checked.error();
   }
   for (const RequestView& view : open_) {
     if (view.request.server_id != request.server_id) continue;
@@ -149,9 +148,9 @@ Result<AdminStep> AdminDesk::Approve(Time now, std::string_view id, std::string_
                                      std::string_view signature) const {
   if (Result<void> open = CheckOpen(id); !open.ok()) return open.error();
   const RequestView& view = *FindOpen(id);
-  if (Result<void> signed_ = CheckSignature(name, ApprovalText(view.request), signature);
-      !signed_.ok()) {
-    return signed_.error();
+  if (Result<void> checked = CheckSignature(name, ApprovalText(view.request), signature);
+      !checked.ok()) {
+    return checked.error();
   }
   if (std::find(view.approved_by.begin(), view.approved_by.end(), name) != view.approved_by.end()) {
     return Error(ErrorCode::kConflict,
@@ -178,9 +177,9 @@ Result<AdminStep> AdminDesk::Cancel(Time /*now*/, std::string_view id, std::stri
                                     std::string_view signature) const {
   if (Result<void> open = CheckOpen(id); !open.ok()) return open.error();
   const RequestView& view = *FindOpen(id);
-  if (Result<void> signed_ = CheckSignature(name, CancellationText(view.request), signature);
-      !signed_.ok()) {
-    return signed_.error();
+  if (Result<void> checked = CheckSignature(name, CancellationText(view.request), signature);
+      !checked.ok()) {
+    return checked.error();
   }
   if (view.state == RequestState::kRunning) {
     return Error(ErrorCode::kConflict, fmt::format("request {} is being carried out", id));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): of POSIX.
@@ -87,7 +88,9 @@ TEST_F(AuditLogTest, LinesThatAreMissingMovedOrAddedAreFound) {
   const std::string a = good.substr(0, first);
   const std::string b = good.substr(first, second - first);
   const std::string c = good.substr(second);
-  for (const std::string& bad : {b + c, a + c, a + c + b, a + b + b + c, a + b + c + c}) {
+  for (const std::string& bad :
+       {fmt::format("{}{}", b, c), fmt::format("{}{}", a, c), fmt::format("{}{}{}", a, c, b),
+        fmt::format("{}{}{}{}", a, b, b, c), fmt::format("{}{}{}{}", a, b, c, c)}) {
     Write(bad);
     const Result<AuditLogSummary> verified = VerifyAuditLog(path_);
     ASSERT_FALSE(verified.ok());

@@ -1,6 +1,5 @@
 #include "zeze/admin/operator_key.h"
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -47,10 +46,11 @@ std::vector<std::string> Environment(const ShellCommand& command) {
 
 // Of its own process group, so that a time-out reaches what it has started; with the signals as a
 // shell expects them, whatever this process blocks.
+// NOLINTNEXTLINE(misc-include-cleaner): pid_t is of <sys/types.h>.
 int Spawn(const ShellCommand& command, pid_t& child) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  sigset_t none;
+  sigset_t none;  // NOLINT(misc-include-cleaner): of <csignal>.
   sigemptyset(&none);
   sigset_t all;
   sigfillset(&all);

@@ -17,8 +17,11 @@ namespace zeze::global {
 
 class CompactKey {
  public:
+  // Whether it takes no allocation.
+  static bool Fits(std::string_view key) { return key.size() <= kInlineBytes; }
+
   explicit CompactKey(std::string_view key) {
-    if (key.size() <= kInlineBytes) {
+    if (Fits(key)) {
       std::memcpy(bytes_.data(), key.data(), key.size());
       bytes_.back() = static_cast<char>(key.size());
       return;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +22,22 @@ namespace zeze::global {
 namespace {
 
 constexpr std::size_t kNone = ~std::size_t{0};
+
+// Keys are chosen by players too: nobody outside can know which of them fall into one place.
+const std::uint64_t hash_seed = std::random_device()() * 0x9E3779B97F4A7C15U + 1;
+
+std::uint64_t Load(const char* bytes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+// Both halves of the product, folded.
+std::uint64_t Fold(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = Wide{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
 
 }  // namespace
 
@@ -77,10 +95,22 @@ void Directory::Entry::ForEachHolder(Visit visit) const {
 // --- the directory ------------------------------------------------------------------------------
 
 std::size_t Directory::Hash::operator()(std::string_view key) const {
-  return std::hash<std::string_view>()(key);
+  constexpr std::uint64_t kFactor = 0xD6E8FEB86659FD93U;
+  std::uint64_t hash = hash_seed ^ (key.size() * kFactor);
+  const char* at = key.data();
+  std::size_t left = key.size();
+  for (; left > 8; left -= 8, at += 8) hash = Fold(hash ^ Load(at), kFactor);
+  std::uint64_t last = 0;
+  if (key.size() >= 8) {
+    last = Load(key.data() + key.size() - 8);
+  } else {
+    std::memcpy(&last, at, left);
+  }
+  return Fold(hash ^ last, hash_seed | 1) ^ hash;
 }
 
 Directory::Entries::iterator Directory::FindOrAdd(std::string_view key) {
+  if (CompactKey::Fits(key)) return entries_.try_emplace(CompactKey(key)).first;
   const auto at = entries_.find(key);
   return at != entries_.end() ? at : entries_.try_emplace(CompactKey(key)).first;
 }

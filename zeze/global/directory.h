@@ -144,6 +144,7 @@ class Directory {
   };
   struct Hash {
     using is_transparent = void;
+    using is_avalanching = void;
     std::size_t operator()(std::string_view key) const;
     std::size_t operator()(const CompactKey& key) const { return (*this)(key.view()); }
   };

@@ -133,9 +133,15 @@ SessionId GlobalServer::SessionOf(ConnectionId connection) const {
 
 SessionId GlobalServer::Heard(Time now, ConnectionId connection) {
   now_ = now;
-  const SessionId id = SessionOf(connection);
-  if (id != kNoSession) sessions_.at(id).heard = now;
-  return id;
+  // Requests come in bursts of one connection.
+  if (last_heard_.session == nullptr || last_heard_.session->connection != connection) {
+    last_heard_ = {};
+    const SessionId id = SessionOf(connection);
+    if (id == kNoSession) return kNoSession;
+    last_heard_ = {.id = id, .session = &sessions_.at(id)};
+  }
+  last_heard_.session->heard = now;
+  return last_heard_.id;
 }
 
 void GlobalServer::OnKeepAlive(Time now, ConnectionId from) {
@@ -157,6 +163,7 @@ void GlobalServer::Bind(Time now, SessionId id, ConnectionId connection) {
 void GlobalServer::Unbind(Time now, SessionId id) {
   Session& session = sessions_.at(id);
   if (session.connection == 0) return;
+  if (last_heard_.id == id) last_heard_ = {};
   connections_.erase(session.connection);
   output_.Close(session.connection);
   session.connection = 0;
@@ -167,6 +174,7 @@ void GlobalServer::Unbind(Time now, SessionId id) {
 
 void GlobalServer::Remove(SessionId id) {
   directory_.Drop(id);
+  if (last_heard_.id == id) last_heard_ = {};
   sessions_.erase(id);
   FinishRecovery();
 }
@@ -558,7 +566,9 @@ void GlobalServer::OnReduceFailed(Time now, ConnectionId from, std::uint64_t ser
 
 void GlobalServer::Granted(SessionId session, std::uint64_t request, std::string_view key,
                            Right right) {
-  output_.SendGrant(sessions_.at(session).connection, request, key, right);
+  const bool asks = session == last_heard_.id;  // Mostly the one that asked gets it.
+  const Session& to = asks ? *last_heard_.session : sessions_.at(session);
+  output_.SendGrant(to.connection, request, key, right);
 }
 
 void GlobalServer::Refused(SessionId session, std::uint64_t request, std::string_view key,

@@ -277,6 +277,10 @@ class GlobalServer final : private DirectoryOutput {
   std::uint64_t last_ticket_ = 0;
   std::map<SessionId, Session> sessions_;
   std::unordered_map<ConnectionId, SessionId> connections_;
+  struct {
+    SessionId id = kNoSession;
+    Session* session = nullptr;  // In sessions_.
+  } last_heard_;
   // The highest epoch of each server that is fenced; it and lower ones are refused for ever.
   std::map<std::int32_t, std::int64_t> fenced_;
   std::map<std::uint64_t, Question> questions_;  // By serial, and so by deadline.

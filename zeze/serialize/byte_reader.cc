@@ -31,14 +31,6 @@ T Narrow(double value) {
 
 }  // namespace
 
-ByteReader::ByteReader(std::string_view bytes)
-    : cursor_(bytes.data()),
-      end_(bytes.data() + bytes.size()),
-      begin_(bytes.data()),
-      size_(bytes.size()) {
-  if (bytes.size() > kEncodedBytesMax) Fail("the encoding is longer than the limit of 1 GiB");
-}
-
 std::string ByteReader::error_message() const {
   if (!failed_) return {};
   return fmt::format("{} at offset {} of {}", failure_, failed_at_, size_);
@@ -54,6 +46,10 @@ void ByteReader::Fail(std::string_view message) {
   failed_at_ = Consumed();
   failure_ = message;
   cursor_ = end_;
+}
+
+void ByteReader::FailTooLong() {
+  Fail("the encoding is longer than the limit of 1 GiB");
 }
 
 std::uint8_t ByteReader::FailShort(std::size_t needed) {
@@ -137,21 +133,6 @@ std::int64_t ByteReader::ReadLongSigned() {
     value = ((value ^ (std::uint64_t{1} << 55)) << 8) | last;
   }
   return static_cast<std::int64_t>(value ^ sign);
-}
-
-std::string_view ByteReader::ReadRaw(std::size_t bytes) {
-  if (bytes > remaining()) {
-    FailShort(bytes);
-    return {};
-  }
-  const std::string_view view(cursor_, bytes);
-  cursor_ += bytes;
-  return view;
-}
-
-std::string_view ByteReader::ReadBytes() {
-  const std::uint32_t bytes = ReadUint();
-  return ReadRaw(bytes);
 }
 
 std::string_view ByteReader::ReadSize4() {

@@ -51,7 +51,14 @@ class ByteReader {
   // No schema comes near it, and no stack overflows.
   static constexpr int kDepthMax = 128;
 
-  explicit ByteReader(std::string_view bytes);
+  explicit ByteReader(std::string_view bytes)
+      : cursor_(bytes.data()),
+        end_(bytes.data() + bytes.size()),
+        begin_(bytes.data()),
+        size_(bytes.size()) {
+    if (bytes.size() > kEncodedBytesMax) [[unlikely]]
+      FailTooLong();
+  }
 
   // The bytes would be gone before the first read.
   template <typename T>
@@ -124,10 +131,18 @@ class ByteReader {
 
   // Length and bytes. Text is not checked to be UTF-8: what was written comes back unchanged; use
   // RepairUtf8 where well-formed text matters.
-  std::string_view ReadBytes();
+  std::string_view ReadBytes() { return ReadRaw(ReadUint()); }
 
   // Exactly this many bytes.
-  std::string_view ReadRaw(std::size_t bytes);
+  std::string_view ReadRaw(std::size_t bytes) {
+    if (bytes > remaining()) [[unlikely]] {
+      FailShort(bytes);
+      return {};
+    }
+    const std::string_view view(cursor_, bytes);
+    cursor_ += bytes;
+    return view;
+  }
 
   // A block behind its length as 4 bytes little-endian.
   std::string_view ReadSize4();
@@ -226,6 +241,7 @@ class ByteReader {
   std::size_t CheckCount(std::uint64_t count, std::size_t element_bytes_min);
   bool CheckTypeCode(unsigned code);
   void SkipFields();
+  void FailTooLong();
   std::uint8_t FailShort(std::size_t needed);
   void ReadFloatComponents(TypeCode type, float* components);
   void ReadIntComponents(TypeCode type, std::int32_t* components);

@@ -46,20 +46,6 @@ void ByteWriter::WriteMapHeader(std::size_t count, TypeCode key, TypeCode value)
   WriteUlong(count);
 }
 
-std::size_t ByteWriter::BeginSize4() {
-  const std::size_t begin = size();
-  WriteInt4(0);
-  return begin;
-}
-
-void ByteWriter::EndSize4(std::size_t begin) {
-  ZEZE_CHECK(begin + sizeof(std::uint32_t) <= size());
-  const std::size_t block = size() - begin - sizeof(std::uint32_t);
-  ZEZE_CHECK(block <= kEncodedBytesMax);
-  const std::uint32_t bytes = LittleEndian(static_cast<std::uint32_t>(block));
-  std::memcpy(cursor_ - block - sizeof(bytes), &bytes, sizeof(bytes));
-}
-
 void ByteWriter::Truncate(std::size_t size) {
   ZEZE_CHECK(size <= this->size());
   cursor_ -= this->size() - size;

@@ -191,6 +191,20 @@ inline void ByteWriter::WriteLong(std::int64_t value) {
   PutBigEndian((magnitude | (prefix << (8 * (count - 1)))) ^ sign, count);
 }
 
+inline std::size_t ByteWriter::BeginSize4() {
+  const std::size_t begin = size();
+  WriteInt4(0);
+  return begin;
+}
+
+inline void ByteWriter::EndSize4(std::size_t begin) {
+  ZEZE_CHECK(begin + sizeof(std::uint32_t) <= size());
+  const std::size_t block = size() - begin - sizeof(std::uint32_t);
+  ZEZE_CHECK(block <= kEncodedBytesMax);
+  const std::uint32_t bytes = LittleEndian(static_cast<std::uint32_t>(block));
+  std::memcpy(cursor_ - block - sizeof(bytes), &bytes, sizeof(bytes));
+}
+
 inline void ByteWriter::WriteRaw(std::string_view bytes) {
   if (bytes.empty()) return;
   Reserve(bytes.size());

@@ -231,7 +231,8 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
       old->birth_era = context_.participant.kept_era();
     }
     if (next != nullptr) table.values_.store(record, *next);
-    record.value.store(next == nullptr ? nullptr : &internal::kInRecord, std::memory_order_release);
+    record.value.store(next == nullptr ? nullptr : &internal::in_record_mark,
+                       std::memory_order_release);
   } else {
     if (next != nullptr) {
       next->birth_era = context_.participant.era();
@@ -248,7 +249,7 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
       garbage_.emplace_back(stale, table.values_.dispose);
     }
     record.aside = reinterpret_cast<std::uintptr_t>(old) | 1;
-  } else if (old != nullptr && old != &internal::kInRecord) {
+  } else if (old != nullptr && old != &internal::in_record_mark) {
     garbage_.emplace_back(old, table.values_.dispose);
   }
   const std::uint64_t version = context_.NextVersion();

@@ -428,7 +428,7 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
   ValueHeader* installed = value;
   if (in_record && value != nullptr) {
     table.values_.store(record, *value);
-    installed = &internal::kInRecord;
+    installed = &internal::in_record_mark;
   } else if (value != nullptr) {
     value->birth_era = context.participant.era();
   }

@@ -58,7 +58,7 @@ struct alignas(64) Record {
 
   std::atomic<std::uint64_t> word = 0;
   // Null: the record is known to be absent (if the word says loaded). Of a value in the record:
-  // kInRecord, not to be looked into.
+  // in_record_mark, not to be looked into.
   std::atomic<ValueHeader*> value = nullptr;
   // The version the storage has. Differs from the word's version: dirty.
   std::atomic<std::uint64_t> flushed_version = 0;
@@ -82,7 +82,7 @@ struct alignas(64) Record {
   }
 };
 
-inline ValueHeader kInRecord;
+inline ValueHeader in_record_mark;
 
 template <typename Key>
 struct RecordOf : Record {

@@ -185,7 +185,7 @@ void Transaction::MakeWorkingCopy(Access& access) {
   const bool as_it_is = values.in_record() && !access.shown && savepoint_ == 0 &&
                         access.working == nullptr && values.raise_version == nullptr;
   if (as_it_is) {
-    access.working = std::exchange(access.committed, &internal::kInRecord);
+    access.working = std::exchange(access.committed, &internal::in_record_mark);
   } else if (access.working == nullptr) {
     access.working = values.copy(context_.participant, *access.committed);
   } else {
@@ -331,7 +331,7 @@ void Transaction::Reset() {
     const auto& values = access.table->values_;
     if (access.working != nullptr) values.dispose(context_.participant, access.working);
     const bool own_copy = values.in_record() && access.committed != nullptr &&
-                          access.committed != &internal::kInRecord;
+                          access.committed != &internal::in_record_mark;
     if (own_copy) values.dispose(context_.participant, access.committed);
   }
   for (const Undo& undo : undo_) {

@@ -60,7 +60,7 @@ struct Access {
   TableBase* table = nullptr;
   std::uint64_t word = 0;  // When it was read; unlocked.
   // What was read: protected until the transaction ends; its own copy if values are in records, or
-  // kInRecord once that copy has become `working`.
+  // in_record_mark once that copy has become `working`.
   ValueHeader* committed = nullptr;
   ValueHeader* working = nullptr;        // One address for the life of the transaction.
   std::uint64_t savepoint = 0;           // Serial of the last savepoint that saved this access.

@@ -1,6 +1,7 @@
 #include "zeze/net/http/http_post.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -113,7 +114,7 @@ class Exchange {
   }
 
   void Start() {
-    resolver_.async_resolve(url_.host, url_.port, [this](SystemError error, auto found) {
+    resolver_.async_resolve(url_.host, url_.port, [this](SystemError error, const auto& found) {
       if (Failed(error, "looking up its name")) return;
       beast::get_lowest_layer(stream_).async_connect(found, [this](SystemError failed, auto&&) {
         if (!Failed(failed, "connecting")) Handshake();
@@ -182,9 +183,9 @@ Result<void> RunEncrypted(asio::io_context& io, const Url& url, const HttpPost& 
   asio::ssl::context context(asio::ssl::context::tls_client);
   SystemError error;
   if (post.authorities_file.empty()) {
-    context.set_default_verify_paths(error);
+    (void)context.set_default_verify_paths(error);
   } else {
-    context.load_verify_file(post.authorities_file, error);
+    (void)context.load_verify_file(post.authorities_file, error);
   }
   if (error) {
     return Error(ErrorCode::kInvalidArgument,
