@@ -9,12 +9,15 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include "bench/beans.h"
 #include "bench/bench.h"
@@ -25,9 +28,14 @@
 #include "bench/measure.h"
 #include "bench/serve.h"
 #include "bench/work_directory.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/global/service/global_client.h"
+#include "zeze/global/service/wire.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/testing/raw_client.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
@@ -38,6 +46,8 @@
 
 namespace zeze::bench {
 namespace {
+
+using zeze::testing::RawClient;
 
 constexpr std::int64_t kKeys = 100'000;
 constexpr int kServerCore = 0;
@@ -257,8 +267,8 @@ void VsEtcd(Run& run) {
       port, "serving insecure client requests");
   ServedProcess global({"global"});
   std::int64_t epoch = 0;
-  // All clients over one connection on both sides, as the threads of a server are. Each asks when it
-  // has its answer.
+  // All clients over one connection on both sides, as the threads of a server are. Each asks when
+  // it has its answer.
   for (const auto& [clients, goal] : {std::pair<std::size_t, double>{1, 5}, {64, 20}}) {
     GlobalConversation rights({.depth = clients, .keys = kKeys, .epoch = ++epoch});
     LoadClient to_global(global.port(), 1, rights);
@@ -277,6 +287,92 @@ void VsEtcd(Run& run) {
                 .ratio = MedianRatio(ours, theirs),
                 .goal = Goal::RatioAtLeast(goal)});
   }
+}
+
+// --- strangers ----------------------------------------------------------------------------------
+
+// At a port, until the end of the scope: ten thousand connections that say nothing or half a header,
+// some that claim messages of 2 GB, some that ask and do not read, and twenty a second that send
+// noise.
+class Strangers {
+ public:
+  explicit Strangers(std::uint16_t port)
+      : address_(NetAddress::FromText("127.0.0.1", port).value()) {
+    RaiseOpenFiles();
+    for (std::size_t i = 0; i < kIdle; ++i) {
+      idle_.push_back(std::make_unique<RawClient>(address_));
+      if (i % 3 == 0) idle_.back()->Send(std::string(7, '\0'));
+      if (i % 100 == 1) idle_.back()->Send(Claim());
+      if (i % 1000 == 2) idle_.back()->Send(Questions());
+    }
+    noise_ = std::jthread([this](const std::stop_token& stop) {
+      FastRandom random(1);
+      while (!stop.stop_requested()) {
+        std::string bytes(64, '\0');
+        for (char& byte : bytes) byte = static_cast<char>(random.Below(256));
+        RawClient(address_).Send(bytes);
+        SystemClock().SleepFor(std::chrono::milliseconds(50));
+      }
+    });
+  }
+
+ private:
+  static constexpr std::size_t kIdle = 10'000;
+
+  static void RaiseOpenFiles() {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  static std::string Claim() {
+    ByteWriter header;
+    header.WriteInt4(0);
+    header.WriteInt4(global::wire::Acquire::kDescriptor.protocol_id);
+    header.WriteInt4(0x7fffffff);
+    return std::string(header.view());
+  }
+  static std::string Questions() {
+    std::string many;
+    const std::string one = RawClient::RequestFrame<global::wire::Acquire>(
+        1, {.key = std::string_view("0123456789012345678901234567890123456789"), .state = 1});
+    for (int i = 0; i < 1000; ++i) many += one;
+    return many;
+  }
+
+  const NetAddress address_;
+  std::vector<std::unique_ptr<RawClient>> idle_;
+  std::jthread noise_;
+};
+
+void BesideStrangers(Run& run) {
+  constexpr std::size_t kConnections = 2;
+  ServedProcess global({"global"});
+  GlobalConversation rights({.connections = kConnections, .depth = 64, .keys = kKeys});
+  LoadClient honest(global.port(), kConnections, rights);
+  PinProcess(0, kClientCore);
+  PinProcess(global.id(), kServerCore);
+  std::vector<double> alone;
+  std::vector<double> beside;
+  const double before = ResidentBytes(global.id());
+  double after = before;
+  honest.Run(0.2);
+  for (int round = 0; round < 5; ++round) {
+    alone.push_back(honest.Run(run.settings().seconds / 5).per_second());
+    const Strangers strangers(global.port());
+    honest.Run(0.1);
+    beside.push_back(honest.Run(run.settings().seconds / 5).per_second());
+    after = std::max(after, ResidentBytes(global.id()));
+  }
+  UnpinProcess(0);
+  run.Report({.name = "global.beside_strangers",
+              .value = Median(beside),
+              .unit = "requests/s",
+              .peer = "without them",
+              .peer_value = Median(alone),
+              .ratio = MedianRatio(beside, alone),
+              .goal = Goal::RatioAtLeast(0.9),
+              .note = fmt::format("10,000 connections; {:.0f} MB more", (after - before) / 1e6)});
 }
 
 // --- recovery -----------------------------------------------------------------------------------
@@ -400,6 +496,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"global.fight_4", "the same with 4 servers", &Fight4},
     {"global.key_bytes", "resident bytes for each held right, keys of 12 bytes", &KeyBytes},
     {"global.vs_etcd", "acquire and release, 1 and 64 clients", &VsEtcd},
+    {"global.beside_strangers", "honest servers beside 10,000 hostile connections",
+     &BesideStrangers},
     {"global.recovery", "Global killed and restarted while 5 servers hold 1,000,000 rights",
      &Recovery},
 };

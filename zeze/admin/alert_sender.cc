@@ -1,6 +1,5 @@
 #include "zeze/admin/alert_sender.h"
 
-#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <string>

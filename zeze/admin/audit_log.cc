@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -25,7 +24,6 @@
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
-#include "zeze/base/text.h"
 
 namespace zeze::admin {
 
@@ -67,8 +65,8 @@ std::string Escape(std::string_view text) {
 
 std::string UtcText(std::chrono::system_clock::time_point time) {
   const auto since = time.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-  const auto millis = std::chrono::floor<std::chrono::milliseconds>(since) - seconds;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(since) - seconds;
   const std::time_t whole = seconds.count();
   std::tm parts{};
   gmtime_r(&whole, &parts);
@@ -221,7 +219,7 @@ Result<std::unique_ptr<AuditLog>> AuditLog::Open(AuditLogOptions options) {
     close(descriptor);
     return summary.error();
   }
-  const AuditLogSummary found = summary.value();
+  const AuditLogSummary& found = summary.value();
   std::unique_ptr<AuditLog> log(new AuditLog(std::move(options), descriptor, found));
   if (found.lines == 0) SyncDirectoryOf(log->path());
   if (found.torn_bytes == 0) return log;

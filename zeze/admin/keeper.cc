@@ -22,7 +22,7 @@ constexpr int kDoublingsMax = 30;
 
 std::string Describe(const ProcessEnd& end) {
   if (end.signal == 0) return fmt::format("ended with status {}", end.status);
-  const char* name = sigdescr_np(end.signal);
+  const char* name = sigdescr_np(end.signal);  // NOLINT(misc-include-cleaner): of <cstring>.
   return fmt::format("was killed by signal {} ({})", end.signal, name == nullptr ? "?" : name);
 }
 

@@ -30,7 +30,7 @@ class CompactKey {
     const std::size_t size = key.size();
     std::memcpy(block, &size, sizeof size);
     std::memcpy(block + sizeof size, key.data(), size);
-    std::memcpy(bytes_.data(), &block, sizeof block);
+    std::memcpy(bytes_.data(), static_cast<const void*>(&block), sizeof block);
     bytes_.back() = kElsewhere;
   }
   CompactKey(CompactKey&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
@@ -64,7 +64,7 @@ class CompactKey {
 
   char* Block() const {
     char* block = nullptr;
-    std::memcpy(&block, bytes_.data(), sizeof block);
+    std::memcpy(static_cast<void*>(&block), bytes_.data(), sizeof block);
     return block;
   }
 
