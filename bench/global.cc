@@ -291,9 +291,9 @@ void VsEtcd(Run& run) {
 
 // --- strangers ----------------------------------------------------------------------------------
 
-// At a port, until the end of the scope: ten thousand connections that say nothing or half a header,
-// some that claim messages of 2 GB, some that ask and do not read, and twenty a second that send
-// noise.
+// At a port, until the end of the scope: ten thousand connections that say nothing or half a
+// header, some that claim messages of 2 GB, some that ask and do not read, and twenty a second that
+// send noise.
 class Strangers {
  public:
   explicit Strangers(std::uint16_t port)
