@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <random>
 #include <span>
@@ -15,6 +14,7 @@
 
 #include "zeze/base/check.h"
 #include "zeze/base/function_ref.h"
+#include "zeze/global/compact_key.h"
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::global {

@@ -14,6 +14,7 @@ namespace {
 std::optional<std::int64_t> Number(std::string_view text) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): up to `end`.
   const auto [parsed, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || parsed != end) return std::nullopt;
   return value;

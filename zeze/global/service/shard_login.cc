@@ -15,7 +15,6 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/global/agent.h"
-#include "zeze/global/directory.h"
 #include "zeze/global/messages.h"
 #include "zeze/global/service/shard_session.h"
 #include "zeze/global/service/wire.h"
