@@ -39,23 +39,31 @@ Service::Impl::Impl(Service& service_in, IoThreads& io_in, ServiceOptions option
 }
 
 bool Service::Impl::Admit() {
-  std::string why;
+  std::size_t full = 0;
+  std::shared_ptr<internal::ConnectionImpl> slowest;
   {
     MutexLock lock(mutex);
     if (stopping) return false;
     if (accepted_count >= options.connections_max) {
-      why = fmt::format("there are {} already (maxConnections)", accepted_count);
-    } else if (handshaking_count >= options.handshakes_max) {
-      why = fmt::format("{} have not ended their handshakes", handshaking_count);
+      full = accepted_count;
     } else {
+      if (handshaking_count >= options.handshakes_max && !handshaking.empty()) {
+        slowest = connections[*handshaking.begin()].connection;
+        handshaking.erase(handshaking.begin());
+      }
       ++accepted_count;
       ++handshaking_count;
       ++accepted;
-      return true;
     }
   }
+  if (slowest != nullptr) {
+    slowest->Close(fmt::format("the slowest of {} handshakes", options.handshakes_max));
+  }
+  if (full == 0) return true;
   ++refused;
-  LogPeerError(options.name, "a connection is refused: " + why);
+  LogPeerError(options.name, fmt::format("a connection is refused: there are {} already "
+                                         "(maxConnections)",
+                                         full));
   return false;
 }
 
@@ -69,6 +77,7 @@ bool Service::Impl::Add(const std::shared_ptr<internal::ConnectionImpl>& connect
   MutexLock lock(mutex);
   if (stopping) return false;
   connections[connection->id()] = Entry{.connection = connection};
+  if (connection->accepted()) handshaking.insert(connection->id());
   return true;
 }
 
@@ -76,6 +85,7 @@ void Service::Impl::SetReady(const internal::ConnectionImpl& connection) {
   MutexLock lock(mutex);
   connections[connection.id()].ready = true;
   ++ready_count;
+  handshaking.erase(connection.id());
   if (connection.accepted()) --handshaking_count;
 }
 
@@ -85,6 +95,7 @@ void Service::Impl::Remove(const internal::ConnectionImpl& connection) {
   MutexLock lock(mutex);
   const auto found = connections.find(connection.id());
   ZEZE_CHECK(found != connections.end());
+  handshaking.erase(connection.id());
   if (connection.accepted()) {
     --accepted_count;
     if (!found->second.ready) --handshaking_count;

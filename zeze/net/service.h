@@ -135,7 +135,7 @@ class Service {
 
   struct Statistics {
     std::uint64_t accepted = 0;           // Connections, ready or not.
-    std::uint64_t refused = 0;            // At connections_max or handshakes_max.
+    std::uint64_t refused = 0;            // At connections_max.
     std::uint64_t handshakes_failed = 0;  // Closed before they were ready.
     std::uint64_t protocol_errors = 0;    // Closed for what their peer sent.
     std::uint64_t sends_refused = 0;      // Output full.

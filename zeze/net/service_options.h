@@ -96,7 +96,8 @@ struct ServiceOptions {
   // Accepted connections beyond this are closed at once.
   std::size_t connections_max = 1024;
 
-  // Accepted connections that are not ready yet (proxy header, TLS, handshake); more are closed.
+  // Accepted connections that are not ready yet (proxy header, TLS, handshake). One more closes the
+  // oldest of them: who is in earnest has ended its handshake long before, however many are not.
   std::size_t handshakes_max = 256;
 
   // From connect or accept until the connection is ready; longer closes it.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -88,8 +89,9 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   CondVar changed;
   bool stopping ZEZE_GUARDED_BY(mutex) = false;
   std::map<std::int64_t, Entry> connections ZEZE_GUARDED_BY(mutex);
-  std::size_t accepted_count ZEZE_GUARDED_BY(mutex) = 0;     // Of connections.
-  std::size_t handshaking_count ZEZE_GUARDED_BY(mutex) = 0;  // Of the accepted, not ready.
+  std::size_t accepted_count ZEZE_GUARDED_BY(mutex) = 0;      // Of connections.
+  std::size_t handshaking_count ZEZE_GUARDED_BY(mutex) = 0;   // Of the accepted, not ready.
+  std::set<std::int64_t> handshaking ZEZE_GUARDED_BY(mutex);  // Of them, oldest first; not closing.
   std::size_t ready_count ZEZE_GUARDED_BY(mutex) = 0;
   std::vector<std::shared_ptr<internal::AcceptorImpl>> acceptors ZEZE_GUARDED_BY(mutex);
   std::vector<std::shared_ptr<internal::ConnectorImpl>> connectors ZEZE_GUARDED_BY(mutex);
