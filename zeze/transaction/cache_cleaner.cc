@@ -195,7 +195,9 @@ bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
   }
   // Until here whoever looks for the key finds the dead record and waits.
   table.records_.Remove(context.participant, table.HashOf(record), &record);
-  ValueHeader* value = record.value.load(std::memory_order_relaxed);
+  // Whoever still looks at the dead record must not find what is freed: Protect keeps only what can
+  // be reached.
+  ValueHeader* value = record.value.exchange(nullptr, std::memory_order_seq_cst);
   if (value != nullptr && !table.values_.in_record()) {
     context.participant.Retire(value, value->birth_era, table.values_.dispose);
   }
