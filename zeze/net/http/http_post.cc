@@ -182,12 +182,10 @@ Result<void> Run(asio::io_context& io, Stream stream, const Url& url, const Http
 Result<void> RunEncrypted(asio::io_context& io, const Url& url, const HttpPost& post) {
   asio::ssl::context context(asio::ssl::context::tls_client);
   SystemError error;
-  if (post.authorities_file.empty()) {
-    (void)context.set_default_verify_paths(error);
-  } else {
-    (void)context.load_verify_file(post.authorities_file, error);
-  }
-  if (error) {
+  const bool failed = post.authorities_file.empty()
+                          ? context.set_default_verify_paths(error).failed()
+                          : context.load_verify_file(post.authorities_file, error).failed();
+  if (failed) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("loading the trusted authorities: {}", error.message()));
   }

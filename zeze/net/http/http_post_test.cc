@@ -36,8 +36,7 @@ class OneRequest {
       : acceptor_(io_, {asio::ip::address_v4::loopback(), 0}), thread_([this, status, tls] {
           asio::ip::tcp::socket socket(io_);
           boost::system::error_code error;
-          (void)acceptor_.accept(socket, error);
-          if (error) return;
+          if (acceptor_.accept(socket, error)) return;
           if (!tls) {
             Serve(socket, status);
             return;
@@ -46,8 +45,7 @@ class OneRequest {
           context.use_certificate_chain_file(Certificates::Get().server_certificate);
           context.use_private_key_file(Certificates::Get().server_key, asio::ssl::context::pem);
           asio::ssl::stream<asio::ip::tcp::socket> stream(std::move(socket), context);
-          (void)stream.handshake(asio::ssl::stream_base::server, error);
-          if (!error) Serve(stream, status);
+          if (!stream.handshake(asio::ssl::stream_base::server, error)) Serve(stream, status);
         }) {}
   ~OneRequest() { thread_.join(); }
 
