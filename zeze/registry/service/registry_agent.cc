@@ -26,7 +26,6 @@
 #include "zeze/base/wait_group.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
-#include "zeze/net/handshake.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
@@ -430,7 +429,7 @@ void RegistryAgent::Impl::Tell(const SubscribedPtr& subscribed) {
 }
 
 void RegistryAgent::Impl::RunCallback(const SubscribedPtr& subscribed) {
-  static const ServiceList kNothing;
+  static const ServiceList nothing;
   ServiceListPtr before;
   ServiceListPtr now;
   ServiceCallback callback;
@@ -442,7 +441,7 @@ void RegistryAgent::Impl::RunCallback(const SubscribedPtr& subscribed) {
     callback = subscribed->callback;
   }
   if (!callback || now == before) return;
-  callback(now, Difference(before == nullptr ? kNothing : *before, *now));
+  callback(now, Difference(before == nullptr ? nothing : *before, *now));
 }
 
 // --- offline notices ---

@@ -22,7 +22,6 @@
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/datagram_socket.h"
-#include "zeze/net/handshake.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/rpc.h"
@@ -184,7 +183,8 @@ class RegistryService::Impl final : public RegistryOutput {
   void HandleNotices();
   void Allocate(IdKind kind, const std::string& name, std::int64_t count, IdWaiting waiting);
   void AnswerIds(std::uint64_t request, std::int64_t code, const IdBlock& block);
-  void AnswerDatagram(const DatagramWaiting& waiting, std::int64_t code, const IdBlock& block);
+  void AnswerDatagram(const DatagramWaiting& waiting, std::int64_t code,
+                      const IdBlock& block) const;
   void OnDatagram(DatagramSocket& socket, std::string_view bytes, const NetAddress& from);
   void Tick();
   void KeepAlive();
@@ -479,7 +479,7 @@ void RegistryService::Impl::AnswerIds(std::uint64_t request, std::int64_t code,
 }
 
 void RegistryService::Impl::AnswerDatagram(const DatagramWaiting& waiting, std::int64_t code,
-                                           const IdBlock& block) {
+                                           const IdBlock& block) const {
   DatagramCall& call = *waiting.call;
   wire::EncodeDatagramAnswer(
       {.session_id = waiting.session_id,

@@ -15,7 +15,6 @@
 
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
-#include "zeze/net/acceptor.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/service_settings.h"
 #include "zeze/registry/service/registry_agent.h"

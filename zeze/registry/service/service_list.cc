@@ -92,6 +92,7 @@ void SubscribedList::OnEdit(const ServiceEdit& edit) {
     if (!Concerns(info)) continue;
     entries_[{info.version, info.identity}] = {.info = info, .doubtful_until = std::nullopt};
     // It was perhaps known with another version, from before the connection was lost.
+    // NOLINTNEXTLINE(misc-include-cleaner): of <map>.
     std::erase_if(entries_, [&info](const auto& one) {
       return one.second.doubtful_until.has_value() && one.second.info.identity == info.identity;
     });
@@ -100,6 +101,7 @@ void SubscribedList::OnEdit(const ServiceEdit& edit) {
 }
 
 void SubscribedList::Tick(Time now) {
+  // NOLINTNEXTLINE(misc-include-cleaner): of <map>.
   std::erase_if(entries_, [now](const auto& one) {
     return one.second.doubtful_until.has_value() && *one.second.doubtful_until <= now;
   });
