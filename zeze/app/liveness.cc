@@ -8,12 +8,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
@@ -27,6 +25,9 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/field.h"
+#include "zeze/bean/format.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
@@ -177,16 +178,16 @@ LivenessStatus LivenessProbe::Impl::Judge(nanoseconds now) {
     judged.state = Liveness::kHung;
     judged.why = fmt::format(
         "a checkpoint has been running for {}",
-        FormatDuration(std::chrono::floor<std::chrono::seconds>(checkpoint.running_for)));
+        FormatDuration(std::chrono::duration_cast<std::chrono::seconds>(checkpoint.running_for)));
   } else if (!excuse.empty()) {
     judged.state = Liveness::kWaiting;
     judged.why = excuse;
   } else if (judged.since_success > options.limit) {
     judged.state = Liveness::kHung;
-    judged.why =
-        fmt::format("no transaction has succeeded for {}{}",
-                    FormatDuration(std::chrono::floor<std::chrono::seconds>(judged.since_success)),
-                    under_way ? ": all workers are busy, or one hangs" : "");
+    judged.why = fmt::format(
+        "no transaction has succeeded for {}{}",
+        FormatDuration(std::chrono::duration_cast<std::chrono::seconds>(judged.since_success)),
+        under_way ? ": all workers are busy, or one hangs" : "");
   }
   return judged;
 }
