@@ -1,6 +1,7 @@
 #include "tools/cli/admin_command.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -21,7 +22,6 @@
 #include "zeze/base/text.h"
 #include "zeze/global/service/admin_wire.h"
 #include "zeze/net/connection.h"
-#include "zeze/net/connector.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"

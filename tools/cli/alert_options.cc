@@ -41,21 +41,17 @@ admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const 
 
 void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::nanoseconds& value,
                        const std::string& about) {
-  command
-      .add_option_function<std::string>(
-          name,
-          [&value, name](const std::string& text) {
-            const Result<std::chrono::nanoseconds> parsed =
-                ParseDuration(text, std::chrono::milliseconds(1));
-            if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message());
-            if (parsed.value().count() < 0) {
-              throw CLI::ValidationError(name, "a duration is not negative");
-            }
-            value = parsed.value();
-          },
-          about)
-      ->default_str(FormatDuration(value))
-      ->type_name("DURATION");
+  const CLI::callback_t read = [&value, name](const CLI::results_t& texts) {
+    const Result<std::chrono::nanoseconds> parsed =
+        ParseDuration(texts.at(0), std::chrono::milliseconds(1));
+    if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message());
+    if (parsed.value().count() < 0) {
+      throw CLI::ValidationError(name, "a duration is not negative");
+    }
+    value = parsed.value();
+    return true;
+  };
+  command.add_option(name, read, about)->default_str(FormatDuration(value))->type_name("DURATION");
 }
 
 }  // namespace zeze::cli

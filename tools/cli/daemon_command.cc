@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -73,7 +72,7 @@ class Child {
     if (liveness) posix_spawn_file_actions_adddup2(&files, ends[1], kLivenessDescriptor);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t none;
+    sigset_t none;  // NOLINT(misc-include-cleaner): of <signal.h>.
     sigemptyset(&none);
     sigset_t all;
     sigfillset(&all);
@@ -101,12 +100,14 @@ class Child {
   // the way of the next one.
   std::optional<admin::ProcessEnd> Ended() {
     if (process_ == 0) return std::nullopt;
+    // NOLINTBEGIN(misc-include-cleaner): of <signal.h> and <sys/wait.h>.
     siginfo_t about{};
     // Not reaped yet, so that the number of its group cannot be anybody else's.
     if (waitid(P_PID, static_cast<id_t>(process_), &about, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         about.si_pid == 0) {
       return std::nullopt;
     }
+    // NOLINTEND(misc-include-cleaner)
     kill(-process_, SIGKILL);
     int status = 0;
     waitpid(process_, &status, 0);
@@ -151,6 +152,7 @@ class Child {
   }
   static std::vector<char*> Pointers(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
+    pointers.reserve(texts.size() + 1);
     for (std::string& text : texts) pointers.push_back(text.data());
     pointers.push_back(nullptr);
     return pointers;
@@ -239,6 +241,7 @@ class Daemon {
   void Await() {
     int timeout = -1;
     if (const auto deadline = keeper_.NextDeadline(); deadline != admin::Keeper::Time::max()) {
+      // NOLINTNEXTLINE(misc-include-cleaner): of <chrono>.
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Now()).count();
       timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
     }
