@@ -180,6 +180,7 @@ TEST_F(LivenessTest, BeatsWhileItStops) {
   EXPECT_EQ(Liveness::kWaiting, State());
 }
 
+// NOLINTBEGIN(concurrency-mt-unsafe): nobody else looks at the environment meanwhile.
 TEST(ApplicationLiveness, BeatsForTheDaemonThatStartedIt) {
   std::array<int, 2> ends{};
   ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()));
@@ -208,6 +209,8 @@ TEST(ApplicationLiveness, ADescriptorThatIsNoneIsNamed) {
   ASSERT_FALSE(started.ok());
   EXPECT_THAT(started.error().message(), HasSubstr("ZEZE_LIVENESS_FD=999"));
 }
+
+// NOLINTEND(concurrency-mt-unsafe)
 
 }  // namespace
 }  // namespace zeze
