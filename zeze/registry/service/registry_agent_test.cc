@@ -149,10 +149,10 @@ class RegistryAgentTest : public ::testing::Test {
 };
 
 TEST_F(RegistryAgentTest, ASubscriberFollowsRegistrations) {
+  Watched<Identities> seen;
   StartRegistry();
   const auto server = StartAgent();
   const auto reader = StartAgent();
-  Watched<Identities> seen;
   EXPECT_EQ(nullptr, reader->Services("Shop"));
   SubscribeShops(*reader, seen);
   Settle(*reader);
@@ -170,10 +170,10 @@ TEST_F(RegistryAgentTest, ASubscriberFollowsRegistrations) {
 }
 
 TEST_F(RegistryAgentTest, ADeadServersRegistrationsGoAway) {
+  Watched<Identities> seen;
   StartRegistry();
   auto server = StartAgent();
   const auto reader = StartAgent();
-  Watched<Identities> seen;
   SubscribeShops(*reader, seen);
   EXPECT_TRUE(server->Register(Shop("1")).ok());
   EXPECT_TRUE(Sees(seen, {"1"}));
@@ -182,11 +182,11 @@ TEST_F(RegistryAgentTest, ADeadServersRegistrationsGoAway) {
 }
 
 TEST_F(RegistryAgentTest, CallbacksTellTheDifference) {
+  Watched<Identities> from_changes;  // What the changes alone make.
+  Watched<std::uint64_t> revision;
   StartRegistry();
   const auto server = StartAgent();
   const auto reader = StartAgent();
-  Watched<Identities> from_changes;  // What the changes alone make.
-  Watched<std::uint64_t> revision;
   reader->Subscribe({.name = "Shop"}, [&](const ServiceListPtr& list, const ServiceChange& change) {
     from_changes.Change([&](Identities& value) {
       for (const ServiceInfo& info : change.removed) value.erase(info.identity);
@@ -207,13 +207,13 @@ TEST_F(RegistryAgentTest, CallbacksTellTheDifference) {
 }
 
 TEST_F(RegistryAgentTest, WhatIsSaidWithoutAConnectionIsSaidLater) {
+  Watched<Identities> seen;
   options_.acceptors.front().port = 0;
   StartRegistry();
   StopRegistry();  // The port is known, and nobody is there.
   const auto server = StartAgent();
   const auto reader = StartAgent();
   EXPECT_TRUE(server->Register(Shop("1")).ok());
-  Watched<Identities> seen;
   SubscribeShops(*reader, seen);
   EXPECT_FALSE(server->AwaitSettled(milliseconds(10)).ok());
 
@@ -243,9 +243,9 @@ TEST_F(RegistryAgentTest, ManyServicesAndSubscriptionsComeBackInParts) {
 }
 
 TEST_F(RegistryAgentTest, LoadsReachSubscribers) {
+  Watched<std::string> load;
   StartRegistry();
   const auto server = StartAgent();
-  Watched<std::string> load;
   RegistryAgentOptions options = AgentOptions();
   options.on_load = [&load](const ServerLoad& one) {
     load.Change([&one](std::string& value) { value = one.param; });
@@ -259,9 +259,9 @@ TEST_F(RegistryAgentTest, LoadsReachSubscribers) {
 }
 
 TEST_F(RegistryAgentTest, IdsOfSeveralAgentsAreUniqueAcrossARestart) {
-  StartRegistry();
   Watched<std::set<std::int64_t>> ids;
   Watched<std::set<Id128>> ids128;
+  StartRegistry();
   RegistryAgentOptions options = AgentOptions();
   options.id_block = 7;
   for (int life = 0; life < 3; ++life) {
@@ -456,12 +456,12 @@ TEST_F(OfflineAgentTest, WhoIsAnnouncedAsMissingIsTakenOver) {
 using RegistryDefectOfConnections = RegistryAgentTest;
 
 TEST_F(RegistryDefectOfConnections, ARestartIsNotSeenBySubscribers) {
+  Watched<std::vector<Identities>> history;
   StartRegistry();
   const auto server = StartAgent();
   const auto reader = StartAgent();
   for (const char* identity : {"1", "2", "3"}) EXPECT_TRUE(server->Register(Shop(identity)).ok());
   Settle(*server);
-  Watched<std::vector<Identities>> history;
   reader->Subscribe({.name = "Shop"}, [&history](const ServiceListPtr& list, const ServiceChange&) {
     history.Change([&list](auto& value) { value.push_back(IdentitiesOf(*list)); });
   });
@@ -478,13 +478,13 @@ TEST_F(RegistryDefectOfConnections, ARestartIsNotSeenBySubscribers) {
 }
 
 TEST_F(RegistryDefectOfConnections, ADeathDuringTheRestartIsSeenBySubscribers) {
+  Watched<Identities> seen;
   StartRegistry();
   const auto server = StartAgent();
   const auto dead = StartAgent();
   const auto reader = StartAgent();
   EXPECT_TRUE(server->Register(Shop("1")).ok());
   EXPECT_TRUE(dead->Register(Shop("2")).ok());
-  Watched<Identities> seen;
   SubscribeShops(*reader, seen);
   EXPECT_TRUE(Sees(seen, {"1", "2"}));
   StopRegistry();
@@ -495,6 +495,7 @@ TEST_F(RegistryDefectOfConnections, ADeathDuringTheRestartIsSeenBySubscribers) {
 
 // A service manager that has lost everything, as the peer's does at each restart.
 TEST_F(RegistryDefectOfConnections, AForgetfulServiceManagerMakesNobodyDisappear) {
+  Watched<std::vector<Identities>> history;
   StartRegistry();
   const auto server = StartAgent();
   RegistryAgentOptions options = AgentOptions();
@@ -502,7 +503,6 @@ TEST_F(RegistryDefectOfConnections, AForgetfulServiceManagerMakesNobodyDisappear
   const auto reader = StartAgent(options);
   EXPECT_TRUE(server->Register(Shop("1")).ok());
   Settle(*server);
-  Watched<std::vector<Identities>> history;
   reader->Subscribe({.name = "Shop"}, [&history](const ServiceListPtr& list, const ServiceChange&) {
     history.Change([&list](auto& value) { value.push_back(IdentitiesOf(*list)); });
   });
