@@ -17,7 +17,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include "bench/beans.h"
 #include "bench/bench.h"
@@ -30,6 +29,7 @@
 #include "bench/work_directory.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/testing/process_resources.h"
 #include "zeze/global/service/global_client.h"
 #include "zeze/global/service/wire.h"
 #include "zeze/net/io_threads.h"
@@ -298,7 +298,7 @@ class Strangers {
  public:
   explicit Strangers(std::uint16_t port)
       : address_(NetAddress::FromText("127.0.0.1", port).value()) {
-    RaiseOpenFiles();
+    zeze::testing::RaiseOpenFiles();
     for (std::size_t i = 0; i < kIdle; ++i) {
       idle_.push_back(std::make_unique<RawClient>(address_));
       if (i % 3 == 0) idle_.back()->Send(std::string(7, '\0'));
@@ -319,12 +319,6 @@ class Strangers {
  private:
   static constexpr std::size_t kIdle = 10'000;
 
-  static void RaiseOpenFiles() {
-    rlimit limit{};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
   static std::string Claim() {
     ByteWriter header;
     header.WriteInt4(0);

@@ -120,8 +120,8 @@ double ProcessCpuSeconds() {
   return ClockSeconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-double ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
+double ResidentBytes(int process) {
+  std::ifstream file(process == 0 ? "/proc/self/statm" : fmt::format("/proc/{}/statm", process));
   double total = 0;
   double resident = 0;
   file >> total >> resident;

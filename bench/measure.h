@@ -51,7 +51,7 @@ double Percentile(std::vector<double> values, double fraction);
 double WallSeconds();
 double ThreadCpuSeconds();
 double ProcessCpuSeconds();
-double ResidentBytes();
+double ResidentBytes(int process = 0);  // 0: this one.
 
 // Pseudo-random numbers that cost next to nothing.
 class FastRandom {

@@ -33,6 +33,5 @@ int Serve(std::span<const std::string> what);
 
 // Of another process.
 double ProcessCpuSeconds(int process);
-double ResidentBytes(int process);
 
 }  // namespace zeze::bench

@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "tests/cluster/cluster_tables.h"
+#include "tests/cluster/server_program.h"
 #include "tests/history/history.h"
 #include "tests/history/recorder.h"
-#include "tools/cli/open_database.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/global/service/global_client.h"
@@ -39,8 +39,6 @@
 
 namespace zeze::cluster {
 namespace {
-
-constexpr int kFencedStatus = 86;
 
 struct Arguments {
   std::int32_t id = 0;
@@ -53,38 +51,26 @@ struct Arguments {
   std::int64_t lease_ms = 2000;
 };
 
-template <typename R>
-void Check(const R& result) {
-  if (result.ok()) return;
-  std::cerr << "zeze_cluster_server: " << result.error().message() << '\n' << std::flush;
-  std::_Exit(1);
-}
-
-[[noreturn]] void Fenced(const std::string& why) {
-  std::cerr << "zeze_cluster_server: fenced, ends without saving: " << why << '\n' << std::flush;
-  std::_Exit(kFencedStatus);
-}
-
 class Server {
  public:
   explicit Server(const Arguments& arguments)
       : arguments_(arguments),
-        storage_(Open(arguments.database)),
+        storage_(OpenOrEnd(arguments.database)),
         io_({.name = "io"}),
         client_(io_, *storage_->fence(), ClientOptions(arguments)),
         engine_({.storage = storage_.get(),
                  .coherence = &client_,
                  .checkpoint_period = std::chrono::milliseconds(300),
-                 .on_fenced = Fenced}) {
+                 .on_fenced = EndFenced}) {
     Result<std::unique_ptr<history::Recorder>> recorder =
         history::Recorder::Open(arguments.history, {.thread_count = arguments.threads,
                                                     .id_base = arguments.seed << 32,
                                                     .now = &history::SteadyClockStamp});
-    Check(recorder);
+    CheckOrEnd(recorder);
     recorder_ = std::move(recorder).value();
-    Check(tables_.AddTo(engine_));
-    Check(client_.Start(engine_));
-    Check(engine_.Start());
+    CheckOrEnd(tables_.AddTo(engine_));
+    CheckOrEnd(client_.Start(engine_));
+    CheckOrEnd(engine_.Start());
   }
 
   void Work() {
@@ -100,18 +86,12 @@ class Server {
   std::int64_t failed() const { return failed_; }
 
   void Stop() {
-    Check(engine_.Stop());
-    Check(client_.Stop());
+    CheckOrEnd(engine_.Stop());
+    CheckOrEnd(client_.Stop());
   }
 
  private:
   using Random = std::mt19937_64;
-
-  static std::unique_ptr<Storage> Open(const std::string& url) {
-    Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url);
-    Check(opened);
-    return std::move(opened).value();
-  }
 
   static global::GlobalClientOptions ClientOptions(const Arguments& arguments) {
     global::GlobalClientOptions options{
@@ -120,7 +100,7 @@ class Server {
         .holder = fmt::format("test pid {}", getpid()),
         .lease = {.duration = std::chrono::milliseconds(arguments.lease_ms),
                   .scheduling = std::chrono::milliseconds(100)},
-        .on_fenced = Fenced};
+        .on_fenced = EndFenced};
     for (const std::uint16_t port : arguments.globals) {
       options.shards.push_back({.host = "127.0.0.1", .port = port});
     }

@@ -29,8 +29,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "tests/cluster/server_program.h"
 #include "tests/interop/interop_tables.h"
-#include "tools/cli/open_database.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
@@ -47,7 +47,6 @@
 namespace zeze::interop {
 namespace {
 
-constexpr int kFencedStatus = 86;
 constexpr std::string_view kService = "Interop";
 
 struct Arguments {
@@ -63,18 +62,6 @@ struct Arguments {
   bool as_old_peer = false;
 };
 
-template <typename R>
-void Check(const R& result) {
-  if (result.ok()) return;
-  std::cerr << "zeze_interop_server: " << result.error().message() << '\n' << std::flush;
-  std::_Exit(1);
-}
-
-[[noreturn]] void Fenced(const std::string& why) {
-  std::cerr << "zeze_interop_server: fenced: " << why << '\n' << std::flush;
-  std::_Exit(kFencedStatus);
-}
-
 void Say(const std::string& line) {
   std::cout << line + "\n" << std::flush;
 }
@@ -83,7 +70,7 @@ class Server {
  public:
   explicit Server(const Arguments& arguments)
       : arguments_(arguments),
-        storage_(Open(arguments.database)),
+        storage_(cluster::OpenOrEnd(arguments.database)),
         pool_({.name = "callbacks", .thread_count = 1}),
         io_({.name = "io"}),
         registry_(io_, pool_, {.connector = {.host = "127.0.0.1", .port = arguments.registry}}),
@@ -94,22 +81,22 @@ class Server {
                  .lease = {},
                  .allow_unfenced_global = arguments.allow_unfenced_global,
                  .log_in_as_old_peer = arguments.as_old_peer,
-                 .on_fenced = Fenced}),
+                 .on_fenced = cluster::EndFenced}),
         engine_({.storage = storage_.get(),
                  .coherence = &client_,
                  .checkpoint_period = std::chrono::milliseconds(500),
-                 .on_fenced = Fenced}) {
-    Check(tables_.AddTo(engine_));
-    Check(client_.Start(engine_));
-    Check(engine_.Start());
+                 .on_fenced = cluster::EndFenced}) {
+    cluster::CheckOrEnd(tables_.AddTo(engine_));
+    cluster::CheckOrEnd(client_.Start(engine_));
+    cluster::CheckOrEnd(engine_.Start());
     Say(client_.unfenced() ? "unfenced" : "fenced");
-    Check(registry_.Start());
+    cluster::CheckOrEnd(registry_.Start());
     registry_.Subscribe({.name = std::string(kService)},
                         [](const registry::ServiceListPtr&, const registry::ServiceChange&) {});
-    Check(registry_.Register({.name = std::string(kService),
-                              .identity = std::to_string(arguments.id),
-                              .passive_ip = "127.0.0.1",
-                              .passive_port = 7000 + arguments.id}));
+    cluster::CheckOrEnd(registry_.Register({.name = std::string(kService),
+                                            .identity = std::to_string(arguments.id),
+                                            .passive_ip = "127.0.0.1",
+                                            .passive_port = 7000 + arguments.id}));
     AwaitOthers();
   }
 
@@ -139,20 +126,14 @@ class Server {
       }
       SystemClock().SleepFor(std::chrono::milliseconds(20));
     }
-    Check(engine_.Stop());
-    Check(client_.Stop());
+    cluster::CheckOrEnd(engine_.Stop());
+    cluster::CheckOrEnd(client_.Stop());
     registry_.Stop();
     Say("stopped");
   }
 
  private:
   using Random = std::mt19937_64;
-
-  static std::unique_ptr<Storage> Open(const std::string& url) {
-    Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url);
-    Check(opened);
-    return std::move(opened).value();
-  }
 
   void AwaitOthers() {
     while (true) {

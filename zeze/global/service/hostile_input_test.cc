@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -12,9 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
+#include "zeze/base/testing/process_resources.h"
 #include "zeze/global/service/testing/small_cluster.h"
 #include "zeze/global/service/wire.h"
 #include "zeze/net/testing/raw_client.h"
@@ -26,15 +24,9 @@ namespace {
 
 using testing::Global;
 using testing::Server;
+using zeze::testing::MemoryInUse;
+using zeze::testing::RaiseOpenFiles;
 using zeze::testing::RawClient;
-
-std::size_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t size = 0;
-  std::size_t resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 class HostileInput : public ::testing::Test {
  protected:
@@ -80,7 +72,7 @@ TEST_F(HostileInput, NoiseAndMutatedMessagesCloseTheirConnectionOnly) {
 }
 
 TEST_F(HostileInput, AClaimedSizeCostsNothing) {
-  const std::size_t before = ResidentBytes();
+  const std::size_t before = MemoryInUse();
   std::vector<std::unique_ptr<RawClient>> strangers;
   for (int i = 0; i < 200; ++i) {
     strangers.push_back(std::make_unique<RawClient>(address()));
@@ -91,11 +83,11 @@ TEST_F(HostileInput, AClaimedSizeCostsNothing) {
     strangers.back()->Send(header.view());
   }
   Honest();
-  EXPECT_LT(ResidentBytes(), before + (std::size_t{64} << 20));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{64} << 20));
 }
 
 TEST_F(HostileInput, RightsThatAreNamedWithoutEndAreNotKept) {
-  const std::size_t before = ResidentBytes();
+  const std::size_t before = MemoryInUse();
   wire::FencedLoginArgument part{.server_id = 9, .epoch = 1, .last = false, .rights = {}};
   part.rights.resize(500'000);  // Of empty keys: the most for a byte.
   const std::string bytes = RawClient::RequestFrame<wire::FencedLogin>(1, part);
@@ -106,7 +98,7 @@ TEST_F(HostileInput, RightsThatAreNamedWithoutEndAreNotKept) {
   }
   EXPECT_TRUE(closed);
   Honest();
-  EXPECT_LT(ResidentBytes(), before + (std::size_t{1} << 30));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{1} << 30));
 }
 
 TEST_F(HostileInput, LongKeysThatAreNamedWithoutEndAreNotKept) {
@@ -123,14 +115,11 @@ TEST_F(HostileInput, LongKeysThatAreNamedWithoutEndAreNotKept) {
 }
 
 TEST_F(HostileInput, TenThousandIdleConnectionsDoNotKeepAnybodyOut) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t files = RaiseOpenFiles();
   constexpr std::size_t kConnections = 10'000;
-  const std::size_t before = ResidentBytes();
+  const std::size_t before = MemoryInUse();
   std::vector<std::unique_ptr<RawClient>> idle;
-  for (std::size_t i = 0; i < kConnections && idle.size() + 1000 < limit.rlim_max; ++i) {
+  for (std::size_t i = 0; i < kConnections && idle.size() + 1000 < files; ++i) {
     idle.push_back(std::make_unique<RawClient>(address()));
     if (i % 3 == 0) idle.back()->Send(std::string(7, '\0'));  // Half of a header.
     if (i % 1000 == 0) Honest();
@@ -138,11 +127,11 @@ TEST_F(HostileInput, TenThousandIdleConnectionsDoNotKeepAnybodyOut) {
   Server late(database_, 3, global_.port());
   EXPECT_EQ(0, late.Add(1, 1));
   Honest();
-  EXPECT_LT(ResidentBytes(), before + (std::size_t{256} << 20));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{256} << 20));
 }
 
 TEST_F(HostileInput, WhoDoesNotReadItsAnswersIsClosed) {
-  const std::size_t before = ResidentBytes();
+  const std::size_t before = MemoryInUse();
   RawClient slow(address());
   const std::string request = RawClient::RequestFrame<wire::Acquire>(
       1, {.key = std::string_view("0123456789012345678901234567890123456789"), .state = 1});
@@ -151,7 +140,7 @@ TEST_F(HostileInput, WhoDoesNotReadItsAnswersIsClosed) {
   for (int i = 0; i < 500 && slow.TrySend(many); ++i) {
   }
   Honest();
-  EXPECT_LT(ResidentBytes(), before + (std::size_t{256} << 20));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{256} << 20));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
 #include "zeze/net/frame.h"
+#include "zeze/net/handshake.h"
 #include "zeze/net/net_address.h"
 #include "zeze/serialize/byte_writer.h"
 
@@ -67,6 +68,21 @@ class RawClient {
     ZEZE_CHECK(accepted >= 0);
     ::close(socket_);
     socket_ = accepted;
+  }
+
+  // As a client of a service with the handshake and without encryption: takes the server's offer and
+  // says "done". False if the peer has closed.
+  bool EndHandshake() {
+    const std::string header = ReadBytes(kFrameHeaderBytes);
+    if (header.size() < kFrameHeaderBytes) return false;
+    ReadBytes(static_cast<unsigned char>(header[8]));  // It is short.
+    ByteWriter out;
+    EncodeFrame({.module_id = 0,
+                 .protocol_id = kClientDoneId,
+                 .family = FrameFamily::kOneWay,
+                 .payload = std::string_view("\0", 1)},
+                out);
+    return Send(out.view());
   }
 
   // False if the peer has closed.

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <set>
@@ -12,10 +11,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "zeze/base/result.h"
+#include "zeze/base/testing/process_resources.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
@@ -32,22 +30,9 @@
 namespace zeze::registry {
 namespace {
 
+using testing::MemoryInUse;
+using testing::RaiseOpenFiles;
 using testing::RawClient;
-
-// AddressSanitizer keeps 256 MB of what was freed.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kMore = std::size_t{1} << 30;
-#else
-constexpr std::size_t kMore = std::size_t{256} << 20;
-#endif
-
-std::size_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t size = 0;
-  std::size_t resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 class RegistryHostileInput : public ::testing::Test {
  protected:
@@ -68,6 +53,8 @@ class RegistryHostileInput : public ::testing::Test {
   static RegistryServiceOptions Options() {
     RegistryServiceOptions options;
     options.acceptors = {{.ip = "127.0.0.1", .port = 0}};
+    // Nobody gets in because somebody else's time is over.
+    options.service.handshake_timeout = std::chrono::hours(1);
     return options;
   }
   std::unique_ptr<RegistryAgent> StartAgent() {
@@ -97,15 +84,7 @@ class RegistryHostileInput : public ::testing::Test {
   // A stranger that has ended the handshake.
   std::unique_ptr<RawClient> Connect() const {
     auto client = std::make_unique<RawClient>(address());
-    const std::string header = client->ReadBytes(kFrameHeaderBytes);
-    client->ReadBytes(static_cast<unsigned char>(header[8]));
-    ByteWriter out;
-    EncodeFrame({.module_id = 0,
-                 .protocol_id = HashName32("Zeze.Services.Handshake.CHandshakeDone"),
-                 .family = FrameFamily::kOneWay,
-                 .payload = std::string_view("\0", 1)},
-                out);
-    EXPECT_TRUE(client->Send(out.view()));
+    EXPECT_TRUE(client->EndHandshake());
     return client;
   }
 
@@ -143,7 +122,7 @@ TEST_F(RegistryHostileInput, NoiseAndMutatedMessagesCloseTheirConnectionOnly) {
 }
 
 TEST_F(RegistryHostileInput, AClaimedSizeCostsNothing) {
-  const std::size_t before = ResidentBytes();
+  const std::size_t before = MemoryInUse();
   std::vector<std::unique_ptr<RawClient>> strangers;
   for (int i = 0; i < 200; ++i) {
     strangers.push_back(Connect());
@@ -154,17 +133,14 @@ TEST_F(RegistryHostileInput, AClaimedSizeCostsNothing) {
     strangers.back()->Send(header.view());
   }
   Honest();
-  EXPECT_LT(ResidentBytes(), before + (std::size_t{64} << 20));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{64} << 20));
 }
 
 TEST_F(RegistryHostileInput, TenThousandIdleConnectionsDoNotKeepAnybodyOut) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-  const std::size_t before = ResidentBytes();
+  const std::size_t files = RaiseOpenFiles();
+  const std::size_t before = MemoryInUse();
   std::vector<std::unique_ptr<RawClient>> idle;
-  for (std::size_t i = 0; i < 10'000 && idle.size() + 1000 < limit.rlim_max; ++i) {
+  for (std::size_t i = 0; i < 10'000 && idle.size() + 1000 < files; ++i) {
     idle.push_back(std::make_unique<RawClient>(address()));  // None ends its handshake.
     if (i % 3 == 0) idle.back()->Send(std::string(7, '\0'));
     if (i % 1000 == 0) Honest();
@@ -172,11 +148,11 @@ TEST_F(RegistryHostileInput, TenThousandIdleConnectionsDoNotKeepAnybodyOut) {
   const auto late = StartAgent();
   Work(*late);
   Honest();
-  EXPECT_LT(ResidentBytes(), before + kMore);
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{256} << 20));
 }
 
 TEST_F(RegistryHostileInput, WhoDoesNotReadItsAnswersIsClosed) {
-  const std::size_t before = ResidentBytes();
+  const std::size_t before = MemoryInUse();
   const auto slow = Connect();
   const std::string request =
       RawClient::RequestFrame<wire::AllocateId>(1, {.name = "stranger", .count = 1});
@@ -185,7 +161,7 @@ TEST_F(RegistryHostileInput, WhoDoesNotReadItsAnswersIsClosed) {
   for (int i = 0; i < 100 && slow->TrySend(many); ++i) {
   }
   Honest();
-  EXPECT_LT(ResidentBytes(), before + kMore);
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{256} << 20));
 }
 
 }  // namespace

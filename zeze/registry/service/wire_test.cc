@@ -140,18 +140,9 @@ class WireServiceTest : public ::testing::Test {
     return options;
   }
 
-  // After the handshake without encryption: the server's recommendation, then our "done".
   std::unique_ptr<RawClient> Connect() const {
     auto client = std::make_unique<RawClient>(service_.address());
-    const std::string header = client->ReadBytes(kFrameHeaderBytes);
-    client->ReadBytes(static_cast<unsigned char>(header[8]));  // It is short.
-    ByteWriter out;
-    EncodeFrame({.module_id = 0,
-                 .protocol_id = HashName32("Zeze.Services.Handshake.CHandshakeDone"),
-                 .family = FrameFamily::kOneWay,
-                 .payload = std::string_view("\0", 1)},
-                out);
-    EXPECT_TRUE(client->Send(out.view()));
+    EXPECT_TRUE(client->EndHandshake());
     return client;
   }
 
