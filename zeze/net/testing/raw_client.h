@@ -70,8 +70,8 @@ class RawClient {
     socket_ = accepted;
   }
 
-  // As a client of a service with the handshake and without encryption: takes the server's offer and
-  // says "done". False if the peer has closed.
+  // As a client of a service with the handshake and without encryption: takes the server's offer
+  // and says "done". False if the peer has closed.
   bool EndHandshake() {
     const std::string header = ReadBytes(kFrameHeaderBytes);
     if (header.size() < kFrameHeaderBytes) return false;
