@@ -35,8 +35,8 @@ function(zeze_generate)
   endif()
 
   # In the tree of zeze itself the tool is built first; users have it installed.
-  if(TARGET zeze_cli)
-    set(tool zeze_cli)
+  if(TARGET zeze_gen_tool)
+    set(tool zeze_gen_tool)
   else()
     set(tool zeze::zeze_cli)
   endif()

@@ -20,6 +20,8 @@
 #include "wide/server.project.h"
 #include "zeze/app/module.h"
 #include "zeze/app/protocol.h"
+#include "zeze/app/session.h"
+#include "zeze/app/testing/recording_session.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
@@ -260,22 +262,26 @@ TEST(Wide, DescribesProtocols) {
 
 class ModuleGame final : public wide::Game::ModuleGameBase {
  public:
-  std::int64_t ProcessLogin(zeze::Transaction&, const wide::Game::BLogin& argument,
+  std::int64_t ProcessLogin(zeze::Transaction&, zeze::Session&, const wide::Game::BLogin& argument,
                             wide::Game::BLoginResult& result) override {
     result.role += static_cast<std::int64_t>(argument.account.size());
     return argument.account.empty() ? ErrorCode(wide::Game::Login::eNoAccount) : 0;
   }
-  std::int64_t ProcessNote(const wide::Game::BLogin& argument) override {
+  std::int64_t ProcessNote(zeze::Session&, const wide::Game::BLogin& argument) override {
     noted = argument.account;
     return 0;
   }
-  std::int64_t ProcessStrict(zeze::Transaction&, const wide::Game::BLogin&) override { return 1; }
+  std::int64_t ProcessStrict(zeze::Transaction&, zeze::Session&,
+                             const wide::Game::BLogin&) override {
+    return 1;
+  }
 
   std::string noted;
 };
 
 TEST(Wide, HandlersAreFoundByTypeIdAndCalledWithDecodedArguments) {
   ModuleGame module;
+  zeze::testing::RecordingSession session("ann");
   const zeze::ProtocolHandler* handler = module.FindHandler(wide::Game::Note::kTypeId);
   ASSERT_NE(handler, nullptr);
   const std::string bytes = zeze::EncodeBean(wide::Game::BLogin{.account = "ann"});
@@ -284,7 +290,7 @@ TEST(Wide, HandlersAreFoundByTypeIdAndCalledWithDecodedArguments) {
   const auto call = handler->decode(in);
 
   ASSERT_TRUE(in.ok());
-  EXPECT_EQ(call->Run(module, nullptr), 0);
+  EXPECT_EQ(call->Run(module, nullptr, session), 0);
   EXPECT_EQ(module.noted, "ann");
   EXPECT_EQ(module.FindHandler(wide::Game::Kick::kTypeId), nullptr);  // The client handles it.
   EXPECT_NE(module.FindHandler(common::Chat::Talk::kTypeId), nullptr);
@@ -292,6 +298,7 @@ TEST(Wide, HandlersAreFoundByTypeIdAndCalledWithDecodedArguments) {
 
 TEST(Wide, ARepeatedCallStartsWithAFreshResult) {
   ModuleGame module;
+  zeze::testing::RecordingSession session("ann");
   const zeze::ProtocolHandler* handler = module.FindHandler(wide::Game::Login::kTypeId);
   const std::string bytes = zeze::EncodeBean(wide::Game::BLogin{.account = "ann"});
   zeze::ByteReader in(bytes);
@@ -300,8 +307,8 @@ TEST(Wide, ARepeatedCallStartsWithAFreshResult) {
   alignas(16) static char room[1];
   auto* tx = reinterpret_cast<zeze::Transaction*>(room);
 
-  EXPECT_EQ(call->Run(module, tx), 0);
-  EXPECT_EQ(call->Run(module, tx), 0);
+  EXPECT_EQ(call->Run(module, tx, session), 0);
+  EXPECT_EQ(call->Run(module, tx, session), 0);
 
   zeze::ByteWriter out;
   call->EncodeResult(out);
@@ -310,7 +317,8 @@ TEST(Wide, ARepeatedCallStartsWithAFreshResult) {
 
 TEST(Wide, HandlersNobodyWroteAnswerNotImplementAndCanBeListed) {
   ModuleGame module;
-  EXPECT_EQ(module.ProcessPing(), zeze::result_code::kNotImplement);
+  zeze::testing::RecordingSession session("ann");
+  EXPECT_EQ(module.ProcessPing(session), zeze::result_code::kNotImplement);
   EXPECT_THAT(wide::Game::ModuleGameBase::MissingHandlers<ModuleGame>(),
               ElementsAre("ProcessPing", "ProcessLoad", "ProcessSay", "ProcessTalk"));
 }

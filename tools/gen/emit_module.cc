@@ -56,7 +56,10 @@ class ModuleEmitter {
     CodeWriter out;
     out.Line("#include \"{}.module.h\"\n", PathOf(module_.full_name));
     out.Line("#include \"zeze/app/protocol_call.h\"\n#include \"zeze/transaction/result_code.h\"");
-    if (!handled_.empty()) out.Line("#include \"zeze/transaction/transaction.h\"");
+    if (!handled_.empty()) {
+      out.Line("#include \"zeze/app/session.h\"");
+      out.Line("#include \"zeze/transaction/transaction.h\"");
+    }
     out.Blank();
     out.Namespace(module_.full_name);
     if (!handled_.empty()) {
@@ -230,6 +233,7 @@ std::string HandlerParameters(const Protocol& protocol, std::string_view scope, 
     parameters.push_back(with_names ? fmt::format("{} {}", type, name) : std::move(type));
   };
   if (protocol.level != Level::kNone) add("zeze::Transaction&", "tx");
+  add("zeze::Session&", "session");
   if (protocol.argument != nullptr) {
     add(fmt::format("const {}&", CxxBeanName(*protocol.argument, scope)), "argument");
   }

@@ -52,8 +52,8 @@ TEST_F(GenerateTest, WritesHeadersSourcesAndModuleBases) {
   EXPECT_THAT(header, HasSubstr("visit(zeze::Field{1, \"price\"}, &BOrder::price);"));
   const std::string module = Read(Path("out/Shop/Order.module.h"));
   EXPECT_THAT(module,
-              HasSubstr("virtual std::int64_t ProcessBuy(zeze::Transaction& tx, const BOrder& "
-                        "argument, BOrder& result);"));
+              HasSubstr("virtual std::int64_t ProcessBuy(zeze::Transaction& tx, zeze::Session& "
+                        "session, const BOrder& argument, BOrder& result);"));
   EXPECT_THAT(module, HasSubstr("zeze::Table<std::int64_t, BOrder> tOrder{ktOrder};"));
   EXPECT_THAT(Read(Path("out/shard_0.cc")), HasSubstr("#include \"Shop/Order.cc\""));
 }

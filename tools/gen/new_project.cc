@@ -68,7 +68,7 @@ namespace @NAME@::Greeting {
 
 class ModuleGreeting final : public ModuleGreetingBase {
  public:
-  std::int64_t ProcessGreet(zeze::Transaction& tx, const BGreet& argument,
+  std::int64_t ProcessGreet(zeze::Transaction& tx, zeze::Session& session, const BGreet& argument,
                             BGreetResult& result) override;
 };
 
@@ -83,8 +83,8 @@ namespace @NAME@::Greeting {
 
 // Runs in a transaction: any result but kSuccess takes everything back, and a lost race runs it
 // again. So it only touches its tables, its argument and its result.
-std::int64_t ModuleGreeting::ProcessGreet(zeze::Transaction& tx, const BGreet& argument,
-                                          BGreetResult& result) {
+std::int64_t ModuleGreeting::ProcessGreet(zeze::Transaction& tx, zeze::Session&,
+                                          const BGreet& argument, BGreetResult& result) {
   if (argument.account.empty()) return ErrorCode(Greet::eNoAccount);
   auto visitor = tVisitor.GetOrAdd(tx, argument.account);
   visitor->visits += 1;
@@ -105,6 +105,7 @@ constexpr std::string_view kMain =
 #include <vector>
 
 #include "zeze/app/application.h"
+#include "zeze/app/session.h"
 #include "zeze/config/config.h"
 #include "zeze/transaction/result_code.h"
 
@@ -138,9 +139,10 @@ int main(int argc, char** argv) {
   if (auto started = application.Start(); !started.ok()) return Fail(started.error());
 
   const std::string name = arguments.size() > 1 ? arguments[1] : "you";
+  zeze::LocalSession session(name);
   @NAME@::Greeting::BGreetResult result;
   const std::int64_t code = application.Call("greet", [&](zeze::Transaction& tx) {
-    return greeting.ProcessGreet(tx, {.account = name, .name = name}, result);
+    return greeting.ProcessGreet(tx, session, {.account = name, .name = name}, result);
   });
   if (code == zeze::result_code::kSuccess) {
     std::cout << "Hello " << name << ", visit number " << result.visits << ".\n";

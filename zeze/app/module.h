@@ -3,8 +3,8 @@
 //
 //   class ModuleGame final : public demo::Game::ModuleGameBase {
 //    public:
-//     std::int64_t ProcessLogin(zeze::Transaction& tx, const BLogin& argument,
-//                               BLoginResult& result) override;
+//     std::int64_t ProcessLogin(zeze::Transaction& tx, zeze::Session& session,
+//                               const BLogin& argument, BLoginResult& result) override;
 //   };
 //
 // The framework adds the tables before Start, calls Start in the project's start order when tables
@@ -27,6 +27,7 @@ class Application;
 class ByteReader;
 class ByteWriter;
 class Module;
+class Session;
 class TableBase;
 class Transaction;
 
@@ -40,7 +41,7 @@ class ProtocolCall {
   virtual ~ProtocolCall() = default;
 
   // The handler's result code. `transaction` is null exactly if the level is kNone.
-  virtual std::int64_t Run(Module& module, Transaction* transaction) = 0;
+  virtual std::int64_t Run(Module& module, Transaction* transaction, Session& session) = 0;
   // Appends the result of the last run; nothing for one-way protocols.
   virtual void EncodeResult(ByteWriter& out) const = 0;
 };

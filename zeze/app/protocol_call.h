@@ -6,7 +6,7 @@
 //   };
 //
 // A handler takes, in this order and only as far as the protocol has them: Transaction& (unless its
-// level is kNone), const Argument&, Result&.
+// level is kNone), Session&, const Argument&, Result&.
 
 #pragma once
 
@@ -32,13 +32,13 @@ class TypedProtocolCall final : public ProtocolCall {
 
   explicit TypedProtocolCall(ByteReader& in) { argument_.Decode(in); }
 
-  std::int64_t Run(Module& module, Transaction* transaction) override {
+  std::int64_t Run(Module& module, Transaction* transaction, Session& session) override {
     auto& target = static_cast<ModuleT&>(module);
     if constexpr (Protocol::kDescriptor.level == HandlerLevel::kNone) {
-      return CallWithArgument(target);
+      return CallWithArgument(target, session);
     } else {
       ZEZE_CHECK(transaction != nullptr);
-      return CallWithArgument(target, *transaction);
+      return CallWithArgument(target, *transaction, session);
     }
   }
 

@@ -1,0 +1,77 @@
+// The ids and bytes that other implementations of these modules expect.
+
+#include <cstdint>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "Zeze/Builtin/LinkdBase.h"
+#include "Zeze/Builtin/Provider.h"
+#include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/net/frame.h"
+#include "zeze/serialize/binary.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze {
+namespace {
+
+namespace provider = Zeze::Builtin::Provider;
+namespace direct = Zeze::Builtin::ProviderDirect;
+
+TEST(Builtin, ProtocolIdsAreThoseOfThePeer) {
+  EXPECT_EQ(provider::AnnounceLinkInfo::kProtocolId, -1920287593);
+  EXPECT_EQ(provider::AnnounceProviderInfo::kProtocolId, 202613858);
+  EXPECT_EQ(provider::Bind::kProtocolId, 114259622);
+  EXPECT_EQ(provider::UnBind::kProtocolId, 2107584596);
+  EXPECT_EQ(provider::Subscribe::kProtocolId, 1110460218);
+  EXPECT_EQ(provider::Dispatch::kProtocolId, 1285307417);
+  EXPECT_EQ(provider::LinkBroken::kProtocolId, -1642022578);
+  EXPECT_EQ(provider::Send::kProtocolId, -2067963426);
+  EXPECT_EQ(provider::Broadcast::kProtocolId, -886924798);
+  EXPECT_EQ(provider::SetUserState::kProtocolId, -1725914489);
+  EXPECT_EQ(provider::Kick::kProtocolId, -73074142);
+  EXPECT_EQ(provider::SetDisableChoice::kProtocolId, -2032655885);
+  EXPECT_EQ(provider::CheckLinkSession::kProtocolId, 498078956);
+  EXPECT_EQ(Zeze::Builtin::LinkdBase::ReportError::kProtocolId, 918874807);
+  EXPECT_EQ(direct::AnnounceProviderInfo::kProtocolId, -1548813974);
+  EXPECT_EQ(direct::ModuleRedirect::kProtocolId, 1107993902);
+  EXPECT_EQ(direct::ModuleRedirectAllRequest::kProtocolId, -773666772);
+  EXPECT_EQ(direct::ModuleRedirectAllResult::kProtocolId, 105409780);
+  EXPECT_EQ(direct::Transmit::kProtocolId, 902147088);
+  EXPECT_EQ(direct::TransmitAccount::kProtocolId, 952255342);
+}
+
+template <typename Bean>
+std::string BodyOf(const Bean& bean, FrameFamily family = FrameFamily::kOneWay) {
+  ByteWriter payload;
+  bean.Encode(payload);
+  ByteWriter out;
+  EncodeFrame({.family = family, .payload = payload.view()}, out);
+  std::string hex;
+  for (const char c : out.view().substr(kFrameHeaderBytes)) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+// Bytes seen on the wire between peers.
+TEST(Builtin, BodiesAreThoseOfThePeer) {
+  provider::BDispatch dispatch{.linkSid = 5, .account = "acc5", .protocolType = 0x6400000005};
+  dispatch.protocolData = Binary(std::string("\x02\x00", 2));
+  EXPECT_EQ(BodyOf(dispatch), "021005130461636335107c64000000051302020000");
+  EXPECT_EQ(BodyOf(Zeze::Builtin::LinkdBase::BReportError{.from = 0, .code = 4}), "02200400");
+  EXPECT_EQ(BodyOf(Zeze::Builtin::LinkdBase::BReportError{.from = 2, .code = 200}),
+            "0210021040c800");
+  const provider::BAnnounceProviderInfo announce{.ServiceNamePrefix = "Test.Server.Module#",
+                                                 .ServiceIdentity = "1",
+                                                 .ProviderDirectIp = "127.0.0.1",
+                                                 .ProviderDirectPort = 7001};
+  EXPECT_EQ(BodyOf(announce),
+            "021313546573742e5365727665722e4d6f64756c652313013113093132372e302e302e31105b5900");
+}
+
+}  // namespace
+}  // namespace zeze
