@@ -27,8 +27,8 @@ struct LinkAddress {
 // What became of a Send. An rpc that timed out or whose connection broke says nothing about
 // delivery.
 struct SendOutcome {
-  bool answered = false;                       // By the gateway.
-  std::vector<std::int64_t> lost_sids = {};    // It has no such session, or could not write to it.
+  bool answered = false;                     // By the gateway.
+  std::vector<std::int64_t> lost_sids = {};  // It has no such session, or could not write to it.
 };
 using SendCompletion = std::function<void(const SendOutcome& outcome)>;
 

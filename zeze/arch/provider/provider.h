@@ -110,9 +110,9 @@ class Provider {
   struct Statistics {
     std::uint64_t dispatched = 0;
     std::uint64_t answered = 0;
-    std::uint64_t shed = 0;            // Refused for overload.
-    std::uint64_t unknown_types = 0;   // Kicked for it.
-    std::uint64_t undecodable = 0;     // Kicked for it.
+    std::uint64_t shed = 0;           // Refused for overload.
+    std::uint64_t unknown_types = 0;  // Kicked for it.
+    std::uint64_t undecodable = 0;    // Kicked for it.
   };
   Statistics GetStatistics() const;
 
