@@ -8,6 +8,7 @@
 #include <future>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "zeze/global/service/wire.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
+#include "zeze/net/http/testing/web_listener.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
@@ -32,7 +34,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
+using zeze::testing::WebListener;
 
 constexpr int kFencedStatus = 86;
 constexpr auto kPatience = std::chrono::seconds(60);
@@ -62,6 +66,14 @@ class OperationsTest : public ::testing::Test {
   }
   std::string Key(const std::string& name) const { return directory_.File(name + ".key"); }
   std::string Log() const { return directory_.File("audit.log"); }
+
+  // The next message of this kind to the web service, as it was posted.
+  std::string NextPost(const std::string& kind) {
+    while (const std::optional<WebListener::Request> request = listener_.Next(kPatience)) {
+      if (request->body().starts_with("{\"kind\":\"" + kind + "\"")) return request->body();
+    }
+    return "nothing";
+  }
 
   std::vector<std::string> GlobalCommand(const std::string& delay) const {
     return {ZEZE_BINARY,
@@ -119,6 +131,8 @@ class OperationsTest : public ::testing::Test {
 
   TempDirectory directory_;
   std::string url_;
+  // The first message is refused. Outlives Global.
+  WebListener listener_{{.statuses = {503, 204}}};
   std::unique_ptr<ServerProcess> global_;
   int global_port_ = 0;
   int servers_ = 0;
@@ -146,6 +160,45 @@ TEST_F(OperationsTest, TwoOfThreeOperatorsCleanUpAServer) {
   EXPECT_EQ(0, verified.exit_code) << verified.said;
   EXPECT_THAT(verified.said, HasSubstr("5 lines, none changed"))
       << "start, propose, approve, run, done";
+}
+
+// What a message about server 7 looks like.
+std::string Posted(const std::string& kind, const std::string& text) {
+  return R"(\{"kind":")" + kind + R"(","text":"server 7 \(epoch 1\) )" + text +
+         R"(","source":"global 0 on [^"]+","server_id":"7","epoch":"1"\})";
+}
+
+TEST_F(OperationsTest, AWebServiceIsToldWhatHappensToAServer) {
+  std::vector<std::string> command = GlobalCommand("0");
+  command.insert(command.end(), {"--alert-webhook", listener_.Url("http", "/zeze?key=1")});
+  StartGlobal(std::move(command));
+  const std::string serving = R"(\{"kind":"serving","text":"serves, term 1, 0 servers, 0 keys",)"
+                              R"("source":"global 0 on [^"]+"\})";
+  EXPECT_THAT(NextPost("serving"), MatchesRegex(serving));
+  EXPECT_THAT(NextPost("serving"), MatchesRegex(serving)) << "what was refused is posted again";
+
+  auto server = StartServer();
+  server->Kill();
+  EXPECT_THAT(NextPost("lost"),
+              MatchesRegex(Posted("lost",
+                                  "is lost; it has [1-9][0-9]* rights to write and "
+                                  "[0-9]+ to read")));
+
+  const std::string id = Propose();
+  EXPECT_THAT(NextPost("admin"), HasSubstr("alice"));
+  EXPECT_EQ(0, Approve(id, "bob").exit_code);
+  EXPECT_THAT(NextPost("admin"), HasSubstr("bob"));
+  EXPECT_THAT(NextPost("evicted"),
+              MatchesRegex(Posted("evicted", "is evicted: operators asked for it")));
+  EXPECT_THAT(NextPost("freed"), MatchesRegex(Posted("freed", "has lost its rights, .*")));
+}
+
+TEST_F(OperationsTest, AGlobalDoesNotStartWithAnAddressThatIsNone) {
+  std::vector<std::string> command = GlobalCommand("0");
+  command.insert(command.end(), {"--alert-webhook", "hooks.example.com/zeze"});
+  const ProgramResult started = RunProgram({.command = std::move(command)});
+  EXPECT_EQ(1, started.exit_code);
+  EXPECT_THAT(started.said, HasSubstr("expected http://host[:port][/path]"));
 }
 
 TEST_F(OperationsTest, ACancelledCleanupDoesNothing) {
