@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,8 +97,11 @@ TEST(Daemon, KillsAServerThatNeverComesToLife) {
 
 // An Application whose probe beats; then all its workers hang.
 TEST(Daemon, AnApplicationLivesUntilItsWorkersHang) {
+  const TempDirectory directory;
+  const std::string file = directory.File("zeze.xml");
+  std::ofstream(file) << R"(<zeze WorkerThreads="1" LivenessPeriod="50ms"/>)";
   ServerProcess daemon(
-      Daemon({"--liveness-timeout", "3s", "--first-delay", "10ms"}, {ZEZE_DAEMON_CHILD}));
+      Daemon({"--liveness-timeout", "3s", "--first-delay", "10ms"}, {ZEZE_DAEMON_CHILD, file}));
   ASSERT_TRUE(daemon.AwaitLine("probed 5 times", kPatience)) << daemon.said();
   EXPECT_THAT(daemon.said(), Not(HasSubstr("killed")));
   // The application hangs by itself after that.

@@ -249,12 +249,19 @@ Result<void> Application::Start() {
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
   if (Result<void> modules = StartModules(); !modules.ok()) return modules;
-  return liveness_ == nullptr ? Result<void>() : liveness_->Start(*workers_);
+  if (liveness_ != nullptr) return liveness_->Start(*workers_);
+  if (LivenessProbe::IsExpected()) {
+    ZEZE_LOG_WARNING(
+        "LivenessPeriod is 0: the daemon that started {} hears nothing of it and will kill it, "
+        "unless the program itself writes to ZEZE_LIVENESS_FD",
+        name_);
+  }
+  return {};
 }
 
 LivenessStatus Application::liveness() const {
-  ZEZE_CHECK(liveness_ != nullptr);
-  return liveness_->status();
+  if (liveness_ != nullptr) return liveness_->status();
+  return {.state = Liveness::kUnknown, .why = "there is no probe: LivenessPeriod is 0"};
 }
 
 Result<void> Application::StartModules() {

@@ -161,7 +161,7 @@ class Application {
     return one_by_one_->Post(key, MakeTask(name, std::move(procedure), std::move(done)));
   }
 
-  // Whether procedures run and are saved. Only after Start, and only if there is a probe.
+  // Whether procedures run and are saved. Only after Start; unknown if there is no probe.
   LivenessStatus liveness() const;
   // Whether a Global that fences nobody grants rights here.
   bool unfenced() const;

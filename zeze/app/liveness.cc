@@ -80,6 +80,8 @@ std::string_view ToString(Liveness liveness) {
       return "waiting";
     case Liveness::kHung:
       return "hung";
+    case Liveness::kUnknown:
+      break;
   }
   return "unknown";
 }
@@ -227,6 +229,10 @@ LivenessProbe::LivenessProbe(Engine& engine, const LivenessOptions& options, Clo
 
 LivenessProbe::~LivenessProbe() {
   Stop();
+}
+
+bool LivenessProbe::IsExpected() {
+  return std::getenv(kVariable) != nullptr;  // NOLINT(concurrency-mt-unsafe): nobody sets it.
 }
 
 Result<void> LivenessProbe::Start(ThreadPool& workers) {

@@ -39,6 +39,7 @@ enum class Liveness : std::uint8_t {
   kAlive,
   kWaiting,  // It works but cannot serve: its database cannot be reached, or it is stopping.
   kHung,
+  kUnknown,  // There is no probe.
 };
 std::string_view ToString(Liveness liveness);
 
@@ -58,6 +59,9 @@ class LivenessProbe {
   ~LivenessProbe();
   LivenessProbe(const LivenessProbe&) = delete;
   LivenessProbe& operator=(const LivenessProbe&) = delete;
+
+  // Whether somebody listens: ZEZE_LIVENESS_FD is set.
+  static bool IsExpected();
 
   // An error: ZEZE_LIVENESS_FD is no descriptor. After Engine::Start.
   Result<void> Start(ThreadPool& workers);

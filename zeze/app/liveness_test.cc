@@ -16,8 +16,10 @@
 
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/config/config.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
@@ -26,12 +28,14 @@
 #include "zeze/transaction/testing/beans.h"
 #include "zeze/transaction/testing/fake_coherence.h"
 #include "zeze/transaction/testing/gate.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze {
 namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using zeze::testing::BAccount;
 using zeze::testing::FakeCoherence;
@@ -180,6 +184,15 @@ TEST_F(LivenessTest, BeatsWhileItStops) {
   EXPECT_EQ(Liveness::kWaiting, State());
 }
 
+// With these attributes of <zeze>.
+ApplicationOptions OptionsFrom(const std::string& attributes) {
+  xml::Diagnostics diagnostics;
+  const auto config =
+      Config::Parse("<zeze WorkerThreads='1' " + attributes + "/>", "zeze.xml", {}, diagnostics);
+  EXPECT_TRUE(config.has_value()) << diagnostics.Format();
+  return OptionsFromConfig(config.value()).value();
+}
+
 // NOLINTBEGIN(concurrency-mt-unsafe): nobody else looks at the environment meanwhile.
 TEST(ApplicationLiveness, BeatsForTheDaemonThatStartedIt) {
   std::array<int, 2> ends{};
@@ -210,7 +223,37 @@ TEST(ApplicationLiveness, ADescriptorThatIsNoneIsNamed) {
   EXPECT_THAT(started.error().message(), HasSubstr("ZEZE_LIVENESS_FD=999"));
 }
 
+TEST(ApplicationLiveness, WithoutAProbeItSaysThatADaemonWouldKillIt) {
+  zeze::testing::CapturedLog log;
+  ApplicationOptions options = OptionsFrom("LivenessPeriod='0'");
+  ASSERT_EQ(0, setenv("ZEZE_LIVENESS_FD", "1", 1));
+  auto opened = Application::Open("bank", options);
+  const Result<void> started = opened.value()->Start();
+  ASSERT_EQ(0, unsetenv("ZEZE_LIVENESS_FD"));
+
+  ASSERT_TRUE(started.ok()) << started.error().message();
+  EXPECT_EQ(Liveness::kUnknown, opened.value()->liveness().state);
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("LivenessPeriod is 0: the daemon")));
+}
+
 // NOLINTEND(concurrency-mt-unsafe)
+
+TEST(ApplicationLiveness, IsProbedAsTheConfigurationSays) {
+  const LivenessOptions defaults = OptionsFrom("").liveness;
+  EXPECT_EQ(LivenessOptions{}.period, defaults.period);
+  EXPECT_EQ(LivenessOptions{}.limit, defaults.limit);
+  EXPECT_EQ(LivenessOptions{}.checkpoint_limit, defaults.checkpoint_limit);
+
+  const ApplicationOptions options =
+      OptionsFrom("LivenessPeriod='1ms' LivenessLimit='30s' LivenessCheckpointLimit='5m'");
+  EXPECT_EQ(seconds(30), options.liveness.limit);
+  EXPECT_EQ(minutes(5), options.liveness.checkpoint_limit);
+  auto opened = Application::Open("bank", options);
+  ASSERT_TRUE(opened.value()->Start().ok());
+  while (opened.value()->liveness().successes < 10) std::this_thread::yield();
+  EXPECT_EQ(Liveness::kAlive, opened.value()->liveness().state);
+  EXPECT_TRUE(opened.value()->Stop().ok());
+}
 
 }  // namespace
 }  // namespace zeze

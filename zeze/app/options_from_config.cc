@@ -76,6 +76,9 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
   if (config.dirty_records_max != 0) options.dirty_records_max = config.dirty_records_max;
   if (config.procedure_attempts_max != 0) options.attempts_max = config.procedure_attempts_max;
   if (config.long_procedure_time.count() != 0) options.long_procedure = config.long_procedure_time;
+  options.liveness = {.period = config.section.Duration("LivenessPeriod"),
+                      .limit = config.section.Duration("LivenessLimit"),
+                      .checkpoint_limit = config.section.Duration("LivenessCheckpointLimit")};
   options.reuse_variable_ids = config.allow_schema_reuse_variable_id;
   options.config = std::make_shared<Config>(config);
   return options;

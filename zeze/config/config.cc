@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -123,7 +124,21 @@ class Builder {
     config_.log_level = root.Text("LogLevel");
     config_.log_file = root.Text("LogFile");
     BuildGlobalCacheManagers();
+    CheckLiveness();
     config_.section = root;
+  }
+
+  // One transaction is tried in a period: with less time than that for its success, a process would
+  // hang again and again in between.
+  void CheckLiveness() {
+    const ConfigSection& root = sections_.root;
+    const std::chrono::nanoseconds period = root.Duration("LivenessPeriod");
+    const std::chrono::nanoseconds limit = root.Duration("LivenessLimit");
+    if (limit / 2 >= period) return;
+    Error(root, "LivenessLimit",
+          fmt::format("{} is less than twice the LivenessPeriod of {}", FormatDuration(limit),
+                      FormatDuration(period)),
+          "give a longer LivenessLimit, or a shorter LivenessPeriod");
   }
 
   void BuildGlobalCacheManagers() {

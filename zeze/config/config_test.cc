@@ -191,6 +191,19 @@ TEST_F(ConfigTest, ReportsAllErrorsOfARun) {
                     HasSubstr("unknown element <Unheard> in <zeze>")));
 }
 
+TEST_F(ConfigTest, WrongLivenessSettingsAreErrors) {
+  Parse("<zeze LivenessPeriod='5s'/>");
+  Parse("<zeze LivenessPeriod='0' LivenessLimit='1'/>");
+  ExpectError("<zeze LivenessPeriod='often'/>", "LivenessPeriod of <zeze>: ");
+  ExpectError("<zeze LivenessPeriod='-1'/>", "LivenessPeriod of <zeze>: -1 is too short");
+  ExpectError("<zeze LivenessLimit='0'/>", "LivenessLimit of <zeze>: 0 is too short");
+  ExpectError("<zeze LivenessCheckpointLimit='0'/>", "LivenessCheckpointLimit of <zeze>: 0 is too");
+  ExpectError("<zeze LivenessPeriod='6s'/>",
+              "LivenessLimit of <zeze>: 10s is less than twice the LivenessPeriod of 6s");
+  ExpectError("<zeze LivenessLimit='1999'/>",
+              "LivenessLimit of <zeze>: 1s999ms is less than twice the LivenessPeriod of 1s");
+}
+
 TEST_F(ConfigTest, ElementsInTheWrongPlaceSayWhereTheyBelong) {
   ExpectError("<zeze><Acceptor Port='1'/></zeze>", "it belongs inside a <ServiceConf>");
   ExpectError("<zeze><TabelConf/></zeze>", "did you mean 'TableConf'?");
