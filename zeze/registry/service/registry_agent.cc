@@ -87,6 +87,15 @@ class RegistryAgent::Impl {
     return {};
   }
 
+  void StopCallbacks() {
+    {
+      const MutexLock lock(mutex_);
+      callbacks_stopped_ = true;
+    }
+    serial_.Shutdown(TaskOneByOneByKey::Pending::kDiscard);
+    handlers_running_.Wait();
+  }
+
   void Stop() {
     if (!stopped_ && connector_ != nullptr) SayGoodbye();
     Abandon();
@@ -167,6 +176,7 @@ class RegistryAgent::Impl {
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
   std::size_t unconfirmed_ ZEZE_GUARDED_BY(mutex_) = 0;  // Calls on connection_.
   std::optional<Error> refusal_ ZEZE_GUARDED_BY(mutex_);
+  bool callbacks_stopped_ ZEZE_GUARDED_BY(mutex_) = false;
   std::map<ServiceKey, ServiceInfo> registered_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::string, SubscribedPtr, std::less<>> subscribed_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::pair<std::int32_t, std::string>, OfflineNotice> notices_ ZEZE_GUARDED_BY(mutex_);
@@ -463,14 +473,18 @@ void RegistryAgent::Impl::TakeOver(Request<wire::OfflineNotify> request) {
   OfflineHandler handler;
   {
     const MutexLock lock(mutex_);
+    if (callbacks_stopped_) {
+      (void)request.AnswerCode(wire::kRefused);
+      return;
+    }
     const auto at = offline_handlers_.find(request.argument().notice.notify_id);
     if (at != offline_handlers_.end()) handler = at->second;
+    if (handler) handlers_running_.Add();
   }
   if (!handler) {
     (void)request.AnswerCode(wire::kNoHandler);
     return;
   }
-  handlers_running_.Add();
   callbacks_.Post(Task("take over a server", [this, handler = std::move(handler),
                                               request = std::move(request)]() mutable {
     std::int64_t code = wire::kHandlerFailed;
@@ -545,6 +559,10 @@ RegistryAgent::~RegistryAgent() {
 
 Result<void> RegistryAgent::Start() {
   return impl_->Start();
+}
+
+void RegistryAgent::StopCallbacks() {
+  impl_->StopCallbacks();
 }
 
 void RegistryAgent::Stop() {

@@ -80,6 +80,11 @@ class RegistryAgent {
   // Begins to connect. Fails with kInvalidArgument if the options name no address.
   Result<void> Start();
 
+  // The first half of a stop: no callback is started any more, and what others leave is refused, so
+  // that another server is asked for it; waits for callbacks that run. All else goes on, also the
+  // lists. Not from callbacks.
+  void StopCallbacks();
+
   // Says goodbye, so that nobody takes over, and waits for callbacks. Without a connection it waits
   // for one if there are offline notices, goodbye_timeout at most. Not from callbacks.
   void Stop();

@@ -416,6 +416,28 @@ TEST_F(OfflineAgentTest, RegistryDefectARefusalIsReportedAndTheNextOneIsAsked) {
       [](const std::vector<Taken>& value) { return !value.empty() && value.back().by == 3; }));
 }
 
+TEST_F(OfflineAgentTest, WhoHasStoppedItsCallbacksDoesNotTakeOver) {
+  Watched<Identities> seen;
+  StartRegistry();
+  std::vector<std::unique_ptr<RegistryAgent>> dead;
+  for (const int id : {4, 5, 6, 7, 8, 9}) dead.push_back(StartTaker(id, TakeOver::kTaken));
+  const auto stopping = StartTaker(2, TakeOver::kTaken);
+  SubscribeShops(*stopping, seen);
+  EXPECT_TRUE(stopping->Register(Shop("2")).ok());
+  EXPECT_TRUE(Sees(seen, {"2"}));
+  stopping->StopCallbacks();
+  const auto third = StartTaker(3, TakeOver::kTaken);
+  EXPECT_TRUE(third->Register(Shop("3")).ok());
+
+  for (const auto& agent : dead) agent->Abandon();
+
+  ASSERT_TRUE(AwaitAsked(dead.size()));
+  for (const Taken& taken : asked_.value()) EXPECT_NE(2, taken.by);
+  while (stopping->Services("Shop")->size() < 2) std::this_thread::yield();
+  EXPECT_EQ(Identities{"2"}, seen.value()) << "it is listed, and its list goes on, without a call";
+  EXPECT_EQ(2U, service_->GetStatus().services);
+}
+
 TEST_F(OfflineAgentTest, WhoThrowsDoesNotTakeOver) {
   StartRegistry();
   const auto dead = StartTaker(1, TakeOver::kTaken);
