@@ -11,8 +11,10 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "zeze/base/mutex.h"
@@ -69,9 +71,24 @@ class RegistryProcessTest : public ::testing::Test {
   void KillManager() { manager_->Kill(); }
 
   void StartMember(int id) {
-    auto member = std::make_unique<ServerProcess>(
-        ServerProcessOptions{.command = {ZEZE_REGISTRY_MEMBER, "--port", std::to_string(port_),
-                                         "--id", std::to_string(id)}});
+    Start(id, {ZEZE_REGISTRY_MEMBER, "--port", std::to_string(port_), "--id", std::to_string(id)});
+  }
+  // A member with all that an application has.
+  void StartApplication(int id) {
+    const std::string file = directory_.File(fmt::format("zeze{}.xml", id));
+    std::ofstream(file) << fmt::format(
+        R"(<zeze ServerId="{}" WorkerThreads="1">
+             <DatabaseConf DatabaseType="RocksDB" DatabaseUrl="{}"/>
+             <ServiceConf Name="Zeze.Services.ServiceManager.Agent">
+               <Connector HostNameOrAddress="127.0.0.1" Port="{}"/>
+             </ServiceConf>
+           </zeze>)",
+        id, directory_.File(fmt::format("db{}", id)), port_);
+    Start(id, {ZEZE_REGISTRY_APPLICATION, file});
+  }
+  void Start(int id, std::vector<std::string> command) {
+    auto member =
+        std::make_unique<ServerProcess>(ServerProcessOptions{.command = std::move(command)});
     ASSERT_TRUE(member->AwaitLine("ready", kPatience)) << member->said();
     members_[id] = std::move(member);
   }
@@ -250,6 +267,21 @@ TEST_F(RegistryProcessTest, AnOrderlyStopKeepsTheList) {
   EXPECT_TRUE(Sees({"2"}));
   members_[2]->Kill();
   StartMember(3);
+  AwaitTaken(2);
+  EXPECT_EQ(0U, TimesTaken(1)) << "it said goodbye";
+}
+
+TEST_F(RegistryProcessTest, AnApplicationIsListedWhileItRunsAndTakenOverOnlyIfItIsKilled) {
+  const auto reader = StartAgent();
+  Watch(*reader);
+  for (const int id : {1, 2, 3}) StartApplication(id);
+  EXPECT_TRUE(Sees({"1", "2", "3"}));
+
+  members_[1]->Signal(SIGTERM);
+  EXPECT_EQ(0, members_[1]->AwaitEnd()) << members_[1]->said();
+  EXPECT_TRUE(Sees({"2", "3"}));
+  members_[2]->Kill();
+  EXPECT_TRUE(Sees({"3"}));
   AwaitTaken(2);
   EXPECT_EQ(0U, TimesTaken(1)) << "it said goodbye";
 }

@@ -29,6 +29,7 @@
 #include "zeze/global/service/global_client.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/tls.h"
+#include "zeze/registry/service/registry_agent.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/postgres/postgres_storage.h"
@@ -93,6 +94,19 @@ Result<std::unique_ptr<Storage>> OpenStorage(const ApplicationOptions& options) 
 
 }  // namespace
 
+// The agent with threads of its own: neither long lists nor slow callbacks may hold up what is said
+// to Global, or procedures. Of four threads one is for lists and loads, the others take over.
+struct Application::Registry {
+  explicit Registry(const registry::RegistryAgentOptions& options)
+      : io({.name = "registry-io"}),
+        callbacks({.name = "registry", .thread_count = 4}),
+        agent(io, callbacks, options) {}
+
+  IoThreads io;
+  ThreadPool callbacks;
+  registry::RegistryAgent agent;
+};
+
 Result<std::unique_ptr<Application>> Application::Open(std::string name,
                                                        ApplicationOptions options) {
   if (!options.on_fenced) options.on_fenced = EndFenced;
@@ -146,12 +160,14 @@ Application::Application(std::string name, ApplicationOptions options,
   if (options_.liveness.period.count() > 0) {
     liveness_ = std::make_unique<LivenessProbe>(*engine_, options_.liveness, *options_.clock);
   }
+  if (options_.registry) registry_ = std::make_unique<Registry>(*options_.registry);
 }
 
 Application::~Application() {
   if (const Result<void> stopped = Stop(); !stopped.ok()) {
     ZEZE_LOG_ERROR("{} ended without saving everything: {}", name_, stopped.error().message());
   }
+  registry_.reset();  // Without a goodbye, if not everything is saved.
   if (liveness_ != nullptr) liveness_->Stop();
   // Its sessions use the engine, which ends first.
   if (client_ != nullptr) client_->Abandon();
@@ -248,6 +264,7 @@ Result<void> Application::Start() {
   scheduler_ = std::make_unique<Scheduler>(*workers_, Scheduler::Options{.clock = options_.clock});
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
+  if (Result<void> registry = StartRegistry(); !registry.ok()) return registry;
   if (Result<void> modules = StartModules(); !modules.ok()) return modules;
   if (liveness_ != nullptr) return liveness_->Start(*workers_);
   if (LivenessProbe::IsExpected()) {
@@ -262,6 +279,17 @@ Result<void> Application::Start() {
 LivenessStatus Application::liveness() const {
   if (liveness_ != nullptr) return liveness_->status();
   return {.state = Liveness::kUnknown, .why = "there is no probe: LivenessPeriod is 0"};
+}
+
+registry::RegistryAgent* Application::registry() {
+  return registry_ == nullptr ? nullptr : &registry_->agent;
+}
+
+Result<void> Application::StartRegistry() {
+  if (registry_ == nullptr) return {};
+  Result<void> started = registry_->agent.Start();
+  if (!started.ok()) static_cast<void>(Stop().ok());
+  return started;
 }
 
 Result<void> Application::StartModules() {
@@ -288,11 +316,14 @@ Result<void> Application::Stop() {
   scheduler_->Shutdown();
   one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
   workers_->Shutdown(ThreadPool::Pending::kDiscard);
+  if (registry_ != nullptr) registry_->agent.StopCallbacks();
   StopModules();
   if (Result<void> saved = engine_->Stop(); !saved.ok()) return saved;
   if (client_ != nullptr) {
     if (Result<void> left = client_->Stop(); !left.ok()) return left;
   }
+  // Only now: a process that dies before everything is saved must be taken over.
+  if (registry_ != nullptr) registry_->agent.Stop();
   critical_->Shutdown(ThreadPool::Pending::kRun);
   watchdog_.reset();
   if (liveness_ != nullptr) liveness_->Stop();

@@ -32,6 +32,7 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/watchdog.h"
 #include "zeze/net/tls.h"
+#include "zeze/registry/service/registry_agent.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
@@ -108,6 +109,9 @@ struct ApplicationOptions {
   // A deleted variable id may come back with a compatible type.
   bool reuse_variable_ids = true;
 
+  // Where the service manager is, which modules use to find each other. Absent: there is none.
+  std::optional<registry::RegistryAgentOptions> registry = std::nullopt;
+
   // The probe that runs transactions to see whether this process works.
   LivenessOptions liveness = {};
 
@@ -136,12 +140,14 @@ class Application {
   void AddTable(TableBase& table);
 
   // Compares the stored schema with the program's and refuses an incompatible change, naming every
-  // problem; opens the tables; starts modules in the order they were added.
+  // problem; opens the tables; begins to connect to the service manager, without waiting for it;
+  // starts modules in the order they were added.
   Result<void> Start();
 
   // The orderly stop: refuses new procedures, drops queued ones (each is reported to its
-  // completion with kClosed), waits for the running ones, stops modules in reverse order, saves
-  // everything, closes the storage. An error says what could not be saved.
+  // completion with kClosed), waits for the running ones and for callbacks of the service manager,
+  // stops modules in reverse order, saves everything, says goodbye to Global and to the service
+  // manager, closes the storage. An error says what could not be saved; there is no goodbye then.
   Result<void> Stop();
 
   // Runs a procedure on the calling thread.
@@ -166,6 +172,11 @@ class Application {
   // Whether a Global that fences nobody grants rights here.
   bool unfenced() const;
 
+  // This process's agent of the service manager; null if there is none. Modules register what they
+  // offer in their Start. Callbacks run on threads of their own, and none after a module's Stop has
+  // begun; until its Stop has ended everything else works, as ids do and taking services back.
+  registry::RegistryAgent* registry();
+
   const std::string& name() const { return name_; }
   const ApplicationOptions& options() const { return options_; }
   Engine& engine() { return *engine_; }
@@ -176,6 +187,8 @@ class Application {
   Scheduler& scheduler() { return *scheduler_; }
 
  private:
+  struct Registry;
+
   Application(std::string name, ApplicationOptions options, std::unique_ptr<Storage> storage,
               TlsContextPtr global_tls);
 
@@ -183,6 +196,7 @@ class Application {
   TableOptions OptionsOf(const TableBase& table) const;
   std::string SuffixOf(const TableBase& table) const;
   Result<void> ResolveTableNames();
+  Result<void> StartRegistry();
   Result<void> StartModules();
   void StopModules();
 
@@ -202,6 +216,7 @@ class Application {
   std::unique_ptr<TaskOneByOneByKey> one_by_one_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::unique_ptr<Registry> registry_;  // Last: its callbacks use the rest.
   bool started_ = false;
   bool stopped_ = false;
 };

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
 #include "zeze/net/tls.h"
+#include "zeze/registry/service/registry_agent.h"
+#include "zeze/registry/service/registry_settings.h"
 
 namespace zeze {
 
@@ -80,6 +83,10 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
                       .limit = config.section.Duration("LivenessLimit"),
                       .checkpoint_limit = config.section.Duration("LivenessCheckpointLimit")};
   options.reuse_variable_ids = config.allow_schema_reuse_variable_id;
+  Result<std::optional<registry::RegistryAgentOptions>> registry =
+      registry::AgentOptionsFromConfig(config);
+  if (!registry.ok()) return registry.error();
+  options.registry = std::move(registry).value();
   options.config = std::make_shared<Config>(config);
   return options;
 }

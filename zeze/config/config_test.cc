@@ -129,12 +129,12 @@ TEST_F(ConfigTest, KnowsEverySettingAndItsDefaultIsRight) {
 }
 
 TEST_F(ConfigTest, SettingsWithoutMeaningYetAreListed) {
-  Parse(R"(<zeze History="ids" CheckpointFlushMode="MultiThread" ServiceManager="disable"/>)");
+  Parse(R"(<zeze History="ids" CheckpointFlushMode="MultiThread" NoDatabase="false"/>)");
 
   EXPECT_EQ(diagnostics_.warning_count(), 0u);
   EXPECT_THAT(Said(),
               AllOf(HasSubstr("note: History of <zeze> is accepted, but not used by this version"),
-                    HasSubstr("CheckpointFlushMode"), HasSubstr("ServiceManager")));
+                    HasSubstr("CheckpointFlushMode"), HasSubstr("NoDatabase")));
 }
 
 TEST_F(ConfigTest, UnknownAttributesAreWarnedAboutWithASuggestion) {

@@ -198,8 +198,8 @@ inline constexpr Setting kZezeSettings[] = {
     {.name = "ServiceManager",
      .kind = kChoice,
      .default_value = "",
-     .help = "absent: the stand-alone one",
-     .used = false,
+     .help = "disable: use none; raft is not in this version; absent: the one that the ServiceConf "
+             "Zeze.Services.ServiceManager.Agent names",
      .choices = "raft disable"},
     {.name = "OnlineLogoutDelay",
      .kind = kDuration,
