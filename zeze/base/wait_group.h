@@ -48,6 +48,9 @@ class WaitGroup {
     if (before == 1) finished_.NotifyAll();
   }
 
+  // Tasks that have not finished, at some moment.
+  std::size_t CountApprox() const { return count_.load(std::memory_order_relaxed); }
+
   void Wait() {
     MutexLock lock(mutex_);
     while (count_.load(std::memory_order_acquire) != 0) finished_.Wait(mutex_);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -19,6 +20,11 @@
 
 namespace zeze {
 class Module;
+namespace xml {
+class Diagnostics;
+class Document;
+class Element;
+}  // namespace xml
 }  // namespace zeze
 
 namespace zeze::arch {
@@ -50,9 +56,16 @@ class ModuleBinds {
     std::set<std::int32_t> providers = {};  // Empty: all.
   };
 
+  static Result<ModuleBinds> Read(const std::optional<xml::Document>& document,
+                                  xml::Diagnostics& diagnostics);
+  void ReadRoot(const xml::Element& root, xml::Diagnostics& diagnostics);
+  void ReadNoDefaultModule(const xml::Element& element, xml::Diagnostics& diagnostics);
+  void ReadModule(const xml::Element& element, xml::Diagnostics& diagnostics);
+
   std::map<std::string, Bind, std::less<>> modules_;
   std::int32_t default_choice_type_ = 0;
   std::set<std::int32_t> only_listed_;  // Servers that offer listed modules only.
+  bool all_only_listed_ = false;        // All do.
 };
 
 }  // namespace zeze::arch

@@ -22,6 +22,7 @@
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/module_binds.h"
 #include "zeze/base/result.h"
+#include "zeze/net/connector.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/service_options.h"
 #include "zeze/registry/service/registry_agent.h"
@@ -45,6 +46,8 @@ struct ProviderOptions {
 
   ModuleBinds binds = {};
   ServiceOptions link_service = DefaultLinkServiceOptions();
+  // How to reach gateways; who they are comes from the registry.
+  ConnectorOptions link_connector = {};
 
   // Load report and overload.
   std::int32_t propose_max_online = 30'000;
@@ -63,9 +66,12 @@ struct ProviderOptions {
 
 // Guarantees:
 //   - Messages of one account run one after the other in the order in which a gateway sent them;
-//     different accounts run in parallel.
-//   - A handler's result is sent after its transaction has committed, and only then.
-//   - A request that was accepted is answered exactly once: by its handler, or with kBusy.
+//     different accounts run in parallel. (Protocols that the schema gives another DispatchMode
+//     than Normal overtake: they are in order among each other only.)
+//   - A handler's result is sent after its transaction has committed, and only then, behind what
+//     the handler sent with SendAfterCommit.
+//   - A request that was accepted is answered exactly once: by its handler, or with kBusy. It may
+//     still be lost with the connection to its gateway, or with this process.
 //
 // Thread-safe after Start.
 class Provider {
@@ -86,7 +92,8 @@ class Provider {
                                                const Zeze::Builtin::Provider::BLinkBroken& broken)>;
   void OnLinkBroken(LinkBrokenHandler handler);
 
-  // How many users are here, and how many came since the last call; for the load report.
+  // How many users are here, and how many came since the last call; for the load report. Called
+  // about once a second on a network thread: it must not wait.
   struct OnlineCount {
     std::int32_t online = 0;
     std::int32_t online_new = 0;
@@ -111,6 +118,7 @@ class Provider {
     std::uint64_t dispatched = 0;
     std::uint64_t answered = 0;
     std::uint64_t shed = 0;           // Refused for overload.
+    std::uint64_t refused = 0;        // Refused because too many waited.
     std::uint64_t unknown_types = 0;  // Kicked for it.
     std::uint64_t undecodable = 0;    // Kicked for it.
   };

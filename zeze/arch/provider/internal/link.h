@@ -1,0 +1,72 @@
+// Link: one gateway. Connections to it come and go; its name and what it is owed stay.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "zeze/base/mutex.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/connector.h"
+
+namespace zeze::arch::internal {
+
+// Thread-safe.
+class Link {
+ public:
+  explicit Link(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+
+  // The open connection, or null.
+  ConnectionPtr connection() const {
+    MutexLock lock(mutex_);
+    return connection_;
+  }
+  void Open(ConnectionPtr connection) {
+    MutexLock lock(mutex_);
+    connection_ = std::move(connection);
+    bound_.clear();  // The gateway has forgotten, too.
+  }
+  // False if another one is open by now.
+  bool Close(const Connection& connection) {
+    MutexLock lock(mutex_);
+    if (connection_.get() != &connection) return false;
+    connection_ = nullptr;
+    bound_.clear();
+    return true;
+  }
+
+  // Dynamic modules that clients were bound for, so that they can be unbound at the end.
+  using ClientsByModule = std::map<std::int32_t, std::set<std::int64_t>>;
+  void NoteBound(std::int64_t sid, std::int32_t module) {
+    MutexLock lock(mutex_);
+    bound_[module].insert(sid);
+  }
+  void NoteUnbound(std::int64_t sid, std::int32_t module) {
+    MutexLock lock(mutex_);
+    bound_[module].erase(sid);
+  }
+  void NoteBroken(std::int64_t sid) {
+    MutexLock lock(mutex_);
+    for (auto& [module, sids] : bound_) sids.erase(sid);
+  }
+  ClientsByModule TakeBound() {
+    MutexLock lock(mutex_);
+    return std::exchange(bound_, {});
+  }
+
+ private:
+  const std::string name_;
+  mutable Mutex mutex_;
+  ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
+  ClientsByModule bound_ ZEZE_GUARDED_BY(mutex_);
+};
+
+using LinkPtr = std::shared_ptr<Link>;
+
+}  // namespace zeze::arch::internal
