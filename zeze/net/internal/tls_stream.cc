@@ -118,7 +118,8 @@ Result<void> TlsStream::Read(std::string_view wire, std::string& plain) {
 }
 
 Result<void> TlsStream::Write(std::string_view plain) {
-  ZEZE_CHECK(ready());
+  // Never before the handshake has ended; so it was the peer who broke the connection.
+  if (!ready()) return Error(ErrorCode::kUnavailable, "TLS: the connection has failed before");
   if (plain.empty()) return {};
   ERR_clear_error();
   std::size_t written = 0;

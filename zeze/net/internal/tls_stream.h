@@ -34,7 +34,7 @@ class TlsStream {
   Result<void> Start();
 
   // Fail with kCorrupt if the peer does not speak TLS, or its certificate is refused. There may be
-  // output even then: the alert that says why.
+  // output even then: the alert that says why. Write fails with kUnavailable after that.
   Result<void> Read(std::string_view wire, std::string& plain);
   Result<void> Write(std::string_view plain);
 
