@@ -39,7 +39,7 @@ class Links {
 
   // A whole frame to clients of one gateway. Fails with kUnavailable if the gateway is not
   // connected, with kOverloaded if too much waits already; the completion is then not called.
-  // Without a completion nobody waits for the answer. It runs on a network thread and must not wait.
+  // Without a completion nobody waits for the answer. It runs on a network thread, without waiting.
   virtual Result<void> Send(std::string_view link_name, std::span<const std::int64_t> link_sids,
                             std::string_view frame, SendCompletion done = nullptr) = 0;
   Result<void> Send(const LinkAddress& to, std::string_view frame, SendCompletion done = nullptr) {

@@ -19,11 +19,10 @@
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/testing/demo_server.h"
 #include "zeze/arch/provider/testing/fake_linkd.h"
-#include "zeze/arch/provider/testing/test_registry.h"
+#include "zeze/arch/provider/testing/provider_fixture.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/net/frame.h"
-#include "zeze/net/io_threads.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/registry/service/registry_agent.h"
@@ -55,43 +54,8 @@ using testing::FakeLinkd;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using testing::TestRegistry;
 
-class ProviderTest : public ::testing::Test {
- protected:
-  static constexpr std::int32_t kGame = 100;
-  static constexpr std::int32_t kMap = 101;
-
-  ProviderTest() : io_({.name = "linkd-io"}), agent_(registry_.NewAgent()) {}
-  ~ProviderTest() override {
-    servers_.clear();
-    linkd_.reset();
-    agent_->Stop();
-  }
-
-  FakeLinkd& StartLinkd(FakeLinkd::Options options = {}) {
-    linkd_ = std::make_unique<FakeLinkd>(io_, agent_.get(), std::move(options));
-    return *linkd_;
-  }
-  DemoServer& StartServer(DemoOptions options = {}) {
-    servers_.push_back(std::make_unique<DemoServer>(registry_, std::move(options)));
-    servers_.back()->Start();
-    return *servers_.back();
-  }
-  // A gateway and one server behind it.
-  DemoServer& StartBoth(DemoOptions options = {}) {
-    StartLinkd();
-    DemoServer& server = StartServer(std::move(options));
-    EXPECT_TRUE(linkd_->AwaitServers(kGame, 1));
-    return server;
-  }
-
-  TestRegistry registry_;
-  IoThreads io_;
-  std::unique_ptr<registry::RegistryAgent> agent_;
-  std::unique_ptr<FakeLinkd> linkd_;
-  std::vector<std::unique_ptr<DemoServer>> servers_;
-};
+using ProviderTest = testing::ProviderFixture;
 
 TEST_F(ProviderTest, IntroducesItselfToEachGateway) {
   StartBoth({.server_id = 7, .provider = {.app_version = std::int64_t{3} << 48}});

@@ -189,9 +189,10 @@ class DemoServer {
   }
   ~DemoServer() {
     game.gate.Open();
-    provider_.reset();
+    provider_->Stop();
     EXPECT_TRUE(application_->Stop().ok());
     agent_->Stop();
+    provider_.reset();
   }
   DemoServer(const DemoServer&) = delete;
   DemoServer& operator=(const DemoServer&) = delete;

@@ -138,6 +138,16 @@ class FakeLinkd {
     return count;
   }
 
+  // Clients have got so many frames together.
+  bool AwaitFrames(std::int64_t count) {
+    const auto deadline = SystemClock().Now() + kPatience;
+    MutexLock lock(mutex_);
+    while (delivered_ < count) {
+      if (!SystemClock().WaitUntil(changed_, mutex_, deadline)) return false;
+    }
+    return true;
+  }
+
   // --- Servers ---
 
   std::vector<Server> servers() const {
@@ -347,6 +357,7 @@ class FakeLinkd {
   std::map<std::int64_t, Client> clients_ ZEZE_GUARDED_BY(mutex_);
   std::vector<std::string> story_ ZEZE_GUARDED_BY(mutex_);
   std::int64_t next_sid_ ZEZE_GUARDED_BY(mutex_);
+  std::int64_t delivered_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::int64_t last_request_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::size_t turn_ ZEZE_GUARDED_BY(mutex_) = 0;
   int binds_to_refuse_ ZEZE_GUARDED_BY(mutex_) = 0;
@@ -477,6 +488,7 @@ inline void FakeLinkd::OnSend(::zeze::Request<Zeze::Builtin::Provider::Send> req
       result.ErrorLinkSids.PushBack(sid);
     } else if (send.protocolType != wire::CheckLinkSession::kDescriptor.type_id()) {
       at->second.frames.push_back(send.protocolWholeData.bytes);
+      ++delivered_;
     }
   }
   (void)request.Answer(result);
