@@ -60,18 +60,21 @@ struct DirectLinksOptions {
   std::chrono::nanoseconds reconnect_first = std::chrono::milliseconds(200);
   std::chrono::nanoseconds reconnect_max = std::chrono::seconds(4);
 
-  // Of one server that is not connected: what waits for it. More fails with kOverloaded.
+  // Of one server that is not connected: what waits for it. More fails with kOverloaded, as does
+  // more than waiting_max_total for all of them.
   std::size_t waiting_max = 4096;
   std::size_t waiting_bytes_max = 16 << 20;
+  std::size_t waiting_max_total = 65536;
 };
 
 // The server with the smaller id connects; the other one learns who that is from its announcement.
 //
 // Guarantees:
-//   - One connection for each server: one that connects again takes the place of its old connection,
-//     which is closed, and its calls fail at once.
+//   - One connection for each server: of one that connects again the old connection is closed, and
+//     calls on it fail at once.
 //   - All servers with the same list compute the same ring.
-//   - A connection that works is not given up because the service manager has lost sight of a server.
+//   - A connection that works is not given up because the service manager has lost sight of its
+//     server.
 //
 // Handlers and services are added before Start. Thread-safe otherwise.
 class DirectLinks {
@@ -93,8 +96,9 @@ class DirectLinks {
   // Who offers it is to be known here, and connected.
   void AddService(std::string name);
 
-  // A server's connection has closed; on a network thread.
-  void OnLost(std::function<void(std::int32_t server_id)> callback);
+  // A connection of a server has closed, perhaps because there is a newer one; on a network thread.
+  using LostCallback = std::function<void(std::int32_t server_id, const Connection& connection)>;
+  void OnLost(LostCallback callback);
 
   Result<void> Start();
 
@@ -114,17 +118,18 @@ class DirectLinks {
   // Which server is at the other end; -1 if it has not said so.
   static std::int32_t ServerOf(const Connection& connection);
 
-  // The connection of a server, now or as soon as there is one: in the order of these calls for each
-  // server. Fails with kUnavailable when the patience ends, kOverloaded if too much waits (`bytes`
+  // The connection of a server, now or as soon as there is one, for each server in the order of
+  // these calls. Fails with kUnavailable when the patience ends, kOverloaded if too much waits (`bytes`
   // is what this one keeps meanwhile), kShuttingDown. `use` must not wait; it runs here or on a
   // network thread.
   using Use = UniqueFunction<void(Result<ConnectionPtr> connection)>;
   void WithConnection(std::int32_t server_id, std::chrono::nanoseconds patience, std::size_t bytes,
                       Use use);
 
-  // Until all services are known and all servers that offer one are connected. Not on network
-  // threads. Fails with kUnavailable, naming what is missing.
-  Result<void> AwaitConnected(std::chrono::nanoseconds patience) const;
+  // Until all services are known and all servers that offer one are connected; with `self`, until
+  // this server is listed for all of them, too. Not on network threads. Fails with kUnavailable,
+  // naming what is missing.
+  Result<void> AwaitConnected(std::chrono::nanoseconds patience, bool self) const;
 
   struct Statistics {
     std::size_t connected = 0;

@@ -1,14 +1,14 @@
 // Redirect: calls of modules' methods that run on the server where they belong.
 //
 //   Redirect redirect(application, io, agent, {.name_prefix = "Game.Server.Module#"});
-//   redirect.AddModule(rank);                                 // Declares Redirects, redirect_method.h.
+//   redirect.AddModule(rank);                   // Declares its methods: see redirect_method.h.
 //   if (auto started = redirect.Start(); !started.ok()) return Fail(started.error());
 //   ...
-//   redirect.ToHash<&ModuleRank::Update>({hash, 128}, key, role).Send();           // Nobody waits.
-//   redirect.ToHash<&ModuleRank::Update>({hash, 128}, key, role).AfterCommit(tx);  // If tx commits.
-//   redirect.ToHash<&ModuleRank::Update>({hash, 128}, key, role).Nested(tx);       // Here, inside tx.
-//   redirect.ToServer<&ModuleChat::Count>(9, channel).Then([](RedirectReply<BCount> reply) { ... });
-//   auto top = redirect.ToAll<&ModuleRank::Top>(128, 100).Wait();                  // Of all groups.
+//   redirect.ToHash<&ModuleRank::Update>({hash, 128}, role).Send();           // Nobody waits.
+//   redirect.ToHash<&ModuleRank::Update>({hash, 128}, role).AfterCommit(tx);  // If tx commits.
+//   redirect.ToHash<&ModuleRank::Update>({hash, 128}, role).Nested(tx);       // Here, inside tx.
+//   redirect.ToServer<&ModuleChat::Count>(9).Then([](RedirectReply<BCount> reply) { ... });
+//   auto top = redirect.ToAll<&ModuleRank::Top>(128, 100).Wait();             // Of all groups.
 
 #pragma once
 
@@ -70,8 +70,8 @@ struct RedirectOptions {
   std::chrono::nanoseconds drain_timeout = std::chrono::seconds(10);
 };
 
-// A hash, and how many groups the data is cut into. Without a level the hash itself is placed on the
-// ring. With one: the group of the hash, see HashGroup; all calls of a group run one at a time.
+// A hash, and how many groups the data is cut into. Without a level the hash itself is placed on
+// the ring. With one: the group of the hash, see HashGroup; all calls of a group run one at a time.
 struct RedirectHash {
   RedirectHash(std::int32_t the_hash, std::uint32_t the_level = 0)  // NOLINT: implicit
       : hash(the_hash), level(the_level) {}
@@ -123,8 +123,8 @@ class [[nodiscard]] RedirectCall {
   void AfterCommit(Transaction& tx) &&;
   void AfterCommit(Transaction& tx, Callback callback) &&;
 
-  // Runs here and now as a nested procedure, whichever server the hash belongs to: for the few calls
-  // that must be atomic with their caller. The records come by cache-sync. A code that is not 0 has
+  // Runs here and now as a nested procedure, whichever server the hash belongs to: for the few
+  // calls that must be atomic with their caller. The records come by cache-sync. A code that is not 0 has
   // undone what the method did, and nothing else.
   Reply Nested(Transaction& tx) &&;
 

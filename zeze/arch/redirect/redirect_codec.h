@@ -38,8 +38,8 @@ namespace zeze::arch {
 template <typename T>
 struct RedirectCodec;
 
-// What can be a parameter: bool, signed integers, float, double, std::string, Binary, beans, Dynamic,
-// and std::vector, std::set, std::map, List, Set, Map, SortedMap of them.
+// What can be a parameter: bool, signed integers, float, double, std::string, Binary, beans,
+// Dynamic, and std::vector, std::set, std::map, List, Set, Map, SortedMap of them.
 template <typename T>
 concept RedirectValue = requires(ByteWriter& out, ByteReader& in, const T& from, T& to) {
   RedirectCodec<T>::Write(out, from);

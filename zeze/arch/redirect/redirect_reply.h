@@ -38,7 +38,8 @@ template <typename R>
 struct RedirectReply {
   RedirectOutcome outcome = RedirectOutcome::kNotDone;
   // What the method returned, a code of redirect_code, or one of result_code: kClosed if the
-  // connection broke or one of the two servers stops, kBusy if too much waits already, kErrorSendFail.
+  // connection broke or one of the two servers stops, kBusy if too much waits,
+  // kErrorSendFail.
   std::int64_t code = 0;
   std::int32_t server_id = -1;  // Where it ran or should have run; -1: nowhere.
   R result = {};                // Only if ok().

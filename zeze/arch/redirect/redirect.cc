@@ -1,0 +1,241 @@
+#include "zeze/arch/redirect/redirect.h"
+
+#include <set>
+
+#include <fmt/core.h>
+
+#include "zeze/arch/redirect/redirect_impl.h"
+#include "zeze/base/check.h"
+#include "zeze/base/clock.h"
+#include "zeze/base/log.h"
+#include "zeze/registry/messages.h"
+#include "zeze/transaction/result_code.h"
+
+namespace zeze::arch {
+
+namespace {
+
+namespace direct = Zeze::Builtin::ProviderDirect;
+
+using internal::RedirectEntry;
+using internal::RedirectExecutor;
+
+// What a message has besides parameters or results.
+constexpr std::size_t kMessageBytes = 64 << 10;
+
+// How long Stop waits for the service manager to hear that this server is not to be chosen.
+constexpr std::chrono::seconds kUnregisterPatience(2);
+
+DirectLinksOptions DirectOptionsOf(const Application& application, const RedirectOptions& options) {
+  DirectLinksOptions direct = options.direct;
+  direct.server_id = application.options().server_id;
+  direct.main_version =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(options.app_version) >> 48);
+  return direct;
+}
+
+std::size_t ResultBytesMax(const RedirectOptions& options) {
+  const std::size_t frame = options.direct.service.frame_bytes_max;
+  return frame > kMessageBytes ? frame - kMessageBytes : 0;
+}
+
+}  // namespace
+
+Redirect::Impl::Impl(Application& application, IoThreads& io, registry::RegistryAgent& agent,
+                     RedirectOptions options)
+    : application_(application),
+      io_(io),
+      agent_(agent),
+      options_(std::move(options)),
+      message_bytes_max_(ResultBytesMax(options_)),
+      links_(io, agent, DirectOptionsOf(application, options_)),
+      executor_(application, {.jobs_max = options_.executions_max,
+                              .bytes_max = options_.execution_bytes_max,
+                              .result_bytes_max = message_bytes_max_,
+                              .clock = &io.clock()}) {}
+
+void Redirect::Impl::AddHandlers() {
+  // They end with links_, a member: no need to keep this object alive.
+  links_.Handle<direct::ModuleRedirect>(
+      [this](Request<direct::ModuleRedirect> request) { OnRedirect(std::move(request)); });
+  links_.Handle<direct::ModuleRedirectAllRequest>(
+      [this](const Message<direct::ModuleRedirectAllRequest>& message) { OnRedirectAll(message); });
+  links_.Handle<direct::ModuleRedirectAllResult>(
+      [this](const Message<direct::ModuleRedirectAllResult>& message) {
+        OnRedirectAllResult(message);
+      });
+  links_.OnLost([this](std::int32_t, const Connection& connection) { OnLost(connection.id()); });
+}
+
+void Redirect::Impl::AddMethod(Module& module, const internal::RedirectDescriptor& method) {
+  ZEZE_CHECK(!started_);
+  const bool whole = method.name.find(':') != std::string_view::npos;
+  std::string full_name =
+      whole ? std::string(method.name) : fmt::format("{}:{}", module.name(), method.name);
+  entries_.push_back(std::make_unique<RedirectEntry>(
+      RedirectEntry{.method = method,
+                    .module = &module,
+                    .full_name = full_name,
+                    .service = fmt::format("{}{}", options_.name_prefix, module.id()),
+                    .procedure = ProcedureName::Intern(full_name)}));
+  const RedirectEntry* entry = entries_.back().get();
+  by_method_[method.key] = entry;
+  if (!by_name_.emplace(full_name, entry).second) two_methods_ = full_name;
+  links_.AddService(entry->service);
+}
+
+Result<void> Redirect::Impl::Start() {
+  ZEZE_CHECK(!started_);
+  started_ = true;
+  if (!two_methods_.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "two redirected methods are called " + two_methods_ +
+                     ": a module is added once, and its methods have different names");
+  }
+  if (!options_.name_prefix.ends_with('#')) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "the prefix of module names must end in '#', as other servers expect, but it is " +
+                     options_.name_prefix);
+  }
+  if (Result<void> started = links_.Start(); !started.ok()) return started;
+  if (!options_.register_modules) return {};
+  registry::ServiceEdit edit;
+  std::set<std::string> services;
+  for (const auto& entry : entries_) services.insert(entry->service);
+  for (const std::string& service : services) {
+    edit.add.push_back({.name = service,
+                        .identity = std::to_string(links_.server_id()),
+                        .version = DirectOptionsOf(application_, options_).main_version,
+                        .passive_ip = links_.ip(),
+                        .passive_port = links_.port()});
+  }
+  return agent_.Edit(edit);
+}
+
+Result<void> Redirect::Impl::AwaitReady(std::chrono::nanoseconds patience) {
+  const std::chrono::nanoseconds deadline = io_.clock().Now() + patience;
+  if (Result<void> settled = agent_.AwaitSettled(patience); !settled.ok()) return settled;
+  return links_.AwaitConnected(deadline - io_.clock().Now(), options_.register_modules);
+}
+
+void Redirect::Impl::Stop() {
+  if (stopped_) return;
+  const std::chrono::nanoseconds deadline = io_.clock().Now() + options_.drain_timeout;
+  if (started_ && options_.register_modules) {
+    for (const auto& entry : entries_) {
+      agent_.Unregister({entry->service, std::to_string(links_.server_id())});
+    }
+    if (agent_.connected()) (void)agent_.AwaitSettled(kUnregisterPatience);
+  }
+  if (!executor_.AwaitIdle(deadline)) {
+    ZEZE_LOG_WARNING("{} redirected calls have not ended in time; their callers learn nothing",
+                     executor_.GetStatistics().waiting);
+  }
+  stopped_ = true;
+  executor_.Close();
+  links_.Stop();
+  for (const auto& gather : Gathers()) {
+    gather->FailAll({.outcome = RedirectOutcome::kUnknown, .code = result_code::kClosed});
+  }
+  if (!calls_.WaitUntil(io_.clock(), deadline)) {
+    ZEZE_LOG_WARNING("completions of redirected calls have not ended in time");
+  }
+}
+
+const RedirectEntry& Redirect::Impl::Find(const void* method) const {
+  const auto found = by_method_.find(method);
+  const bool module_was_added_to_redirect = found != by_method_.end();
+  ZEZE_CHECK(module_was_added_to_redirect);
+  return *found->second;
+}
+
+Redirect::Statistics Redirect::Impl::GetStatistics() const {
+  const RedirectExecutor::Statistics executor = executor_.GetStatistics();
+  MutexLock lock(mutex_);
+  return {.local_calls = local_calls_,
+          .remote_calls = remote_calls_,
+          .failed_calls = failed_calls_,
+          .executions = executor.executions,
+          .refused_busy = executor.refused,
+          .bad_parameters = executor.bad_parameters,
+          .unknown_methods = unknown_methods_,
+          .ignored_results = ignored_results_,
+          .executions_waiting = executor.waiting,
+          .all_calls = gathers_.size()};
+}
+
+Redirect::Redirect(Application& application, IoThreads& io, registry::RegistryAgent& agent,
+                   RedirectOptions options)
+    : impl_(std::make_shared<Impl>(application, io, agent, std::move(options))) {
+  impl_->AddHandlers();
+}
+
+Redirect::~Redirect() {
+  Stop();
+}
+
+void Redirect::AddMethod(Module& module, const internal::RedirectDescriptor& method) {
+  impl_->AddMethod(module, method);
+}
+
+Result<void> Redirect::Start() {
+  return impl_->Start();
+}
+
+Result<void> Redirect::AwaitReady(std::chrono::nanoseconds patience) {
+  return impl_->AwaitReady(patience);
+}
+
+void Redirect::Stop() {
+  impl_->Stop();
+}
+
+std::optional<std::int32_t> Redirect::OwnerOf(const Module& module, RedirectHash hash) const {
+  return impl_->OwnerOf(fmt::format("{}{}", impl_->options().name_prefix, module.id()), hash);
+}
+
+std::int32_t Redirect::server_id() const {
+  return impl_->links().server_id();
+}
+
+DirectLinks& Redirect::links() {
+  return impl_->links();
+}
+
+Redirect::Statistics Redirect::GetStatistics() const {
+  return impl_->GetStatistics();
+}
+
+namespace internal {
+
+void BeginRedirect(Redirect& redirect, const void* method, const RedirectTarget& target,
+                   const RedirectCallOptions& options, std::string parameters, RedirectWhere where,
+                   RedirectDone done) {
+  redirect.impl().Begin(method, target, options, std::move(parameters), where, std::move(done));
+}
+
+void BeginRedirectAll(Redirect& redirect, const void* method, std::uint32_t level,
+                      const RedirectCallOptions& options, std::string parameters,
+                      RedirectWhere where, RedirectAllDone done) {
+  redirect.impl().BeginAll(method, level, options, std::move(parameters), where, std::move(done));
+}
+
+RedirectHere FindRedirect(Redirect& redirect, const void* method) {
+  const RedirectEntry& entry = redirect.impl().Find(method);
+  return {*entry.module, entry.procedure, redirect.server_id()};
+}
+
+RedirectPatience PatienceOf(Redirect& redirect, const RedirectCallOptions& options) {
+  ZEZE_CHECK(!IoThreads::IsIoThread());
+  Clock& clock = redirect.impl().io().clock();
+  return {clock, clock.Now() + redirect.impl().TimeoutOf(options)};
+}
+
+void LogBadRedirectResult(std::int32_t server_id, const std::string& why) {
+  ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "a result of server {} cannot be decoded: {}",
+                         server_id, why);
+}
+
+}  // namespace internal
+
+}  // namespace zeze::arch

@@ -1,0 +1,40 @@
+#include "zeze/arch/redirect/redirect_all_batch.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/serialize/binary.h"
+
+namespace zeze::arch::internal {
+
+RedirectAllBatch::RedirectAllBatch(ConnectionPtr connection, Result header, std::size_t groups,
+                                   std::int64_t message_code)
+    : connection_(std::move(connection)),
+      header_(std::move(header)),
+      message_code_(message_code),
+      pending_(header_),
+      missing_(groups) {}
+
+void RedirectAllBatch::Add(std::int32_t group, std::int64_t code, std::string result) {
+  std::optional<Result> message;
+  {
+    MutexLock lock(mutex_);
+    pending_bytes_ += result.size();
+    pending_.Hashs.Put(group, {.ReturnCode = code, .Params = Binary(std::move(result))});
+    if (--missing_ > 0 && pending_bytes_ < kCutBytes) return;
+    message = std::exchange(pending_, header_);
+    pending_bytes_ = 0;
+  }
+  using Zeze::Builtin::ProviderDirect::ModuleRedirectAllResult;
+  const zeze::Result<void> sent =
+      connection_->Send<ModuleRedirectAllResult>(*message, message_code_);
+  if (!sent.ok()) {
+    ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "results of {} cannot be sent to {}: {}",
+                           header_.MethodFullName, connection_->Describe(), sent.error().message());
+  }
+}
+
+}  // namespace zeze::arch::internal
