@@ -29,7 +29,7 @@ BANNED = {
 
 def offences(path, text):
     lines = text.split("\n")
-    if path.suffix in (".h", ".cc"):
+    if path.suffix in (".h", ".cc", ".ts"):
         if len(lines) > FILE_MAX:
             yield 1, f"{len(lines)} lines; a file holds one idea, at most {FILE_MAX}"
         if path.suffix == ".h" and "#pragma once" not in text:
@@ -61,7 +61,7 @@ def main():
     count = 0
     for name in filter(None, tracked):
         path = pathlib.Path(name)
-        if path.suffix not in (".h", ".cc", ".md", ".cmake", ".txt", ".py", ".xml"):
+        if path.suffix not in (".h", ".cc", ".md", ".cmake", ".txt", ".py", ".ts", ".xml"):
             continue
         for number, offence in offences(path, path.read_text()):
             print(f"{name}:{number}: {offence}")

@@ -235,6 +235,11 @@ void EvaluateEnum(const CheckContext& context, const Bean* bean, const Module* m
                        : *kind == TypeKind::kFloat  ? "0.0F"
                        : *kind == TypeKind::kDouble ? "0.0"
                                                     : "0";
+  constant.typescript_value = !literal.typescript.empty()  ? literal.typescript
+                              : *kind == TypeKind::kBool   ? "false"
+                              : *kind == TypeKind::kString ? "\"\""
+                              : *kind == TypeKind::kLong   ? "0n"
+                                                           : "0";
 }
 
 void CheckGroups(const CheckContext& context, const std::vector<std::unique_ptr<Enum>>& enums) {

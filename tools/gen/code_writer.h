@@ -1,4 +1,4 @@
-// CodeWriter: lines of C++ with the right namespace around them.
+// CodeWriter: lines of generated code; of C++ with the right namespace around them.
 
 #pragma once
 
@@ -24,6 +24,8 @@ class CodeWriter {
   void Namespace(const std::string& dotted);
   // A comment over as many lines as it needs; nothing for an empty text.
   void Comment(std::string_view indent, std::string_view text);
+  // The same between /** and */, where editors for TypeScript look for it.
+  void DocComment(std::string_view indent, std::string_view text);
 
   const std::string& text() const { return text_; }
   std::string Release() {

@@ -1,22 +1,34 @@
 #include "tools/gen/commands.h"
 
 #include <iostream>
+#include <map>
 #include <memory>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
 #include "tools/gen/generate.h"
+#include "tools/gen/plan.h"
 
 namespace zeze::gen {
 
 void AddGenCommand(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("gen", "Generate C++ from a schema (solution.xml)");
+  CLI::App* command =
+      app.add_subcommand("gen", "Generate C++ or TypeScript from a schema (solution.xml)");
   auto options = std::make_shared<GenerateOptions>();
   command->add_option("solution", options->solutions, "Schema files; what they import is found");
-  command->add_option("-o,--out", options->out, "Directory for the C++; none: only check");
+  command->add_option("-o,--out", options->out, "Directory for the code; none: only check");
   command->add_option("-p,--project", options->project,
-                      "Project to generate; default: the only one with platform=\"cxx\", else "
+                      "Project to generate; default: the only one for the language, else "
                       "everything");
+  command
+      ->add_option("-l,--language", options->language,
+                   "cxx or typescript; default: TypeScript for a named project with "
+                   "platform=\"ts\", else C++")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Language>{{"cxx", Language::kCxx},
+                                          {"typescript", Language::kTypeScript},
+                                          {"ts", Language::kTypeScript}}));
   command->add_option("--skeleton", options->skeleton,
                       "Write user-owned Module<Name>.h/.cc and main.cc here, where none are yet");
   command->add_option("--explain", options->explain,
@@ -48,6 +60,7 @@ void AddGenCommand(CLI::App& app, int& exit_code) {
       "  zeze gen solution.xml                          check it\n"
       "  zeze gen solution.xml --out gen                generate\n"
       "  zeze gen solution.xml --out gen --skeleton src first time: modules to fill in\n"
+      "  zeze gen solution.xml --project client --language typescript --out client/src/gen\n"
       "  zeze gen solution.xml --explain server         who handles what\n"
       "  zeze gen --xsd solution.xsd                    completion in editors\n"
       "In CMake: zeze_generate(TARGET server SOLUTION solution.xml)\n"

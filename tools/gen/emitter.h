@@ -1,4 +1,4 @@
-// Emit: a plan as C++ files.
+// Emit: a plan as C++ or TypeScript files.
 
 #pragma once
 
@@ -24,6 +24,9 @@ struct EmitOptions {
 };
 
 GeneratedFiles Emit(const Plan& plan, const EmitOptions& options);
+
+// One file for each namespace, for the package in clients/typescript.
+GeneratedFiles EmitTypeScript(const Plan& plan);
 
 // The parts. For the emitter's own files.
 void EmitUnit(const Unit& unit, GeneratedFiles& files);

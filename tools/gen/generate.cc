@@ -42,7 +42,8 @@ class Run {
     CheckModel(model, diagnostics_);
     std::string explanation;
     if (!options_.explain.empty()) explanation = Explain(model, options_.explain, diagnostics_);
-    const Plan plan = MakePlan(model, options_.project, diagnostics_);
+    const Plan plan = MakePlan(model, options_.project, options_.language, diagnostics_);
+    CheckSkeleton(plan);
     if (diagnostics_.has_errors()) return Finish(kSchemaIsWrong);
     std::string lock_text;
     if (!PrepareLock(model, lock_text)) return Finish(kSchemaIsWrong);
@@ -104,10 +105,24 @@ class Run {
     return true;
   }
 
+  void CheckSkeleton(const Plan& plan) {
+    if (plan.language == Language::kCxx || options_.skeleton.empty()) return;
+    diagnostics_.Error({}, "--skeleton writes C++; there is nothing of the kind for TypeScript",
+                       "leave it out");
+  }
+
+  Result<WriteReport> WriteCode(const Plan& plan) {
+    if (plan.language == Language::kTypeScript) {
+      return WriteFiles(options_.out, EmitTypeScript(plan), {".ts"});
+    }
+    return WriteFiles(options_.out,
+                      Emit(plan, {.shards = options_.shards, .tracks = options_.tracks}),
+                      {".h", ".cc"});
+  }
+
   bool WriteAll(const Model& model, const Plan& plan, const std::string& lock_text) {
     if (!options_.out.empty()) {
-      Result<WriteReport> report = WriteFiles(
-          options_.out, Emit(plan, {.shards = options_.shards, .tracks = options_.tracks}));
+      Result<WriteReport> report = WriteCode(plan);
       if (!report.ok()) return Fail(report.error());
       Print(report.value());
     }

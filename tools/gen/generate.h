@@ -1,10 +1,13 @@
-// Generate: one run of the generator, from solution files to C++ files. What `zeze gen` does.
+// Generate: one run of the generator, from solution files to code. What `zeze gen` does.
 
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tools/gen/plan.h"
 
 namespace zeze::gen {
 
@@ -18,7 +21,8 @@ enum class LockMode : unsigned char {
 struct GenerateOptions {
   std::vector<std::string> solutions = {};
   std::string project = {};
-  std::string out = {};  // Empty: only check.
+  std::optional<Language> language = {};  // Nothing: see MakePlan.
+  std::string out = {};                   // Empty: only check.
   std::string depfile = {};
   std::string stamp = {};     // Written at the end of a run that succeeded; target of the depfile.
   std::string skeleton = {};  // Where to write user-owned files, once.

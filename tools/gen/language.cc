@@ -174,7 +174,7 @@ ElementInfo ProjectInfo(std::string_view kind) {
   return {kind,
           kind,
           {kName,
-           {"platform", "string", false, kRead, "cxx or zeze+cxx for C++"},
+           {"platform", "string", false, kRead, "cxx or zeze+cxx for C++, ts for TypeScript"},
            {"GenTables", "string", false, kRead, "tags of the tables to generate"},
            {"IncludeAllModules", "boolean", false, kRead, "all modules of the solution"},
            {"NoRecursiveModule", "boolean", false, kRead, "without sub-modules"},

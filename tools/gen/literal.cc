@@ -194,7 +194,11 @@ Literal ParseInteger(TypeKind kind, std::string_view text, const ConstantLookup&
   if (*value < least || *value > most) {
     return Fail(fmt::format("{} is outside {} ({} to {})", *value, ToString(kind), least, most));
   }
-  return {*value == 0 ? "" : CxxInteger(*value), {}, value};
+  if (*value == 0) return {"", {}, value};
+  return {CxxInteger(*value),
+          {},
+          value,
+          fmt::format("{}{}", *value, kind == TypeKind::kLong ? "n" : "")};
 }
 
 std::optional<double> ParseReal(std::string_view text) {
@@ -225,7 +229,10 @@ Literal ParseFloating(TypeKind kind, std::string_view text) {
   if (single && std::abs(*value) > static_cast<double>(std::numeric_limits<float>::max())) {
     return Fail(fmt::format("{} is outside float", text));
   }
-  return {*value == 0 ? "" : CxxReal(*value, single), {}, std::nullopt};
+  if (*value == 0) return {};
+  // In TypeScript every number has 64 bits: what a float of this value holds, seen as such.
+  const double held = single ? static_cast<double>(static_cast<float>(*value)) : *value;
+  return {CxxReal(*value, single), {}, std::nullopt, fmt::format("{}", held)};
 }
 
 Literal ParseVector(TypeKind kind, std::string_view text, const ConstantLookup& constants) {
@@ -233,7 +240,9 @@ Literal ParseVector(TypeKind kind, std::string_view text, const ConstantLookup& 
   std::size_t size = 4;
   if (kind == TypeKind::kVector2 || kind == TypeKind::kVector2Int) size = 2;
   if (kind == TypeKind::kVector3 || kind == TypeKind::kVector3Int) size = 3;
+  constexpr std::string_view kNames[] = {"x", "y", "z", "w"};
   std::vector<std::string> parts;
+  std::vector<std::string> members;
   bool zero = true;
   std::string_view rest = text;
   for (bool more = true; more;) {
@@ -246,12 +255,18 @@ Literal ParseVector(TypeKind kind, std::string_view text, const ConstantLookup& 
     if (!literal.error.empty()) return literal;
     zero = zero && literal.cxx.empty();
     parts.push_back(literal.cxx.empty() ? (whole ? "0" : "0.0F") : literal.cxx);
+    if (members.size() == size) continue;  // Too many, which is said below.
+    members.push_back(fmt::format("{}: {}", kNames[members.size()],
+                                  literal.cxx.empty() ? "0" : literal.typescript));
   }
   if (parts.size() != size) {
     return Fail(fmt::format("a {} has {} numbers, not {}", ToString(kind), size, parts.size()));
   }
   if (zero) return {};
-  return {fmt::format("{{{}}}", fmt::join(parts, ", ")), {}, std::nullopt};
+  return {fmt::format("{{{}}}", fmt::join(parts, ", ")),
+          {},
+          std::nullopt,
+          fmt::format("{{ {} }}", fmt::join(members, ", "))};
 }
 
 Literal ParseDecimal(std::string_view text) {
@@ -281,7 +296,8 @@ Literal ParseDecimal(std::string_view text) {
     good = good && digits() > 0;
   }
   if (!good || !rest.empty()) return Fail(fmt::format("'{}' is not a decimal number", text));
-  return {text == "0" ? "" : fmt::format("{{{}}}", QuoteCxx(text)), {}, std::nullopt};
+  if (text == "0") return {};
+  return {fmt::format("{{{}}}", QuoteCxx(text)), {}, std::nullopt, QuoteTypeScript(text)};
 }
 
 }  // namespace
@@ -297,14 +313,15 @@ Literal ParseLiteral(TypeKind kind, std::string_view text, const ConstantLookup&
   if (IsVector(kind)) return ParseVector(kind, trimmed, constants);
   switch (kind) {
     case TypeKind::kBool:
-      if (trimmed == "true") return {"true", {}, 1};
+      if (trimmed == "true") return {"true", {}, 1, "true"};
       if (trimmed == "false") return {"", {}, 0};
       return Fail(fmt::format("'{}' is not a bool: write true or false", trimmed));
     case TypeKind::kFloat:
     case TypeKind::kDouble:
       return ParseFloating(kind, trimmed);
     case TypeKind::kString:
-      return {text.empty() ? "" : QuoteCxx(text), {}, std::nullopt};
+      if (text.empty()) return {};
+      return {QuoteCxx(text), {}, std::nullopt, QuoteTypeScript(text)};
     case TypeKind::kDecimal:
       return ParseDecimal(trimmed);
     default:
@@ -324,6 +341,22 @@ std::string QuoteCxx(std::string_view text) {
     } else if (u < 0x20 || u == 0x7F) {
       // Octal, as a hex escape would swallow digits that follow.
       quoted += fmt::format("\\{:03o}", u);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string QuoteTypeScript(std::string_view text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (u < 0x20 || u == 0x7F) {
+      quoted += fmt::format("\\u{:04x}", u);
     } else {
       quoted += c;
     }

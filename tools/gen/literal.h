@@ -1,4 +1,5 @@
-// Literals: the texts of `default` and `enum value`, read by type and written as C++.
+// Literals: the texts of `default` and `enum value`, read by type and written in the languages that
+// are generated.
 //
 // Whole numbers may be expressions with + - * / % << >> & | ^ ~ and parentheses over decimal, hex
 // (0x) and binary (0b) numbers with '_' between digits and an L behind, and over the constants of
@@ -23,6 +24,7 @@ struct Literal {
   std::string cxx;    // Empty for the type's zero, or after an error.
   std::string error;  // Empty if all is well.
   std::optional<std::int64_t> integer;
+  std::string typescript = {};  // As cxx.
 };
 
 Literal ParseLiteral(TypeKind kind, std::string_view text, const ConstantLookup& constants);
@@ -33,6 +35,8 @@ std::optional<std::int64_t> EvaluateInteger(std::string_view text, const Constan
 
 // A C++ string literal, with what C++ would misread escaped.
 std::string QuoteCxx(std::string_view text);
+// A TypeScript string literal.
+std::string QuoteTypeScript(std::string_view text);
 // A C++ literal of a whole number of 64 bits.
 std::string CxxInteger(std::int64_t value);
 

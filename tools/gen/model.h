@@ -76,6 +76,7 @@ struct Enum : Item {
   TypeKind kind = TypeKind::kInt;
   std::optional<std::int64_t> integer;  // Value, if it is a whole number.
   std::string cxx_value;                // C++ text of the value.
+  std::string typescript_value;
 };
 
 struct DynamicChoice {
@@ -105,6 +106,7 @@ struct Variable : Item {
   Bean* dynamic_base = nullptr;
   std::string dynamic_base_text;
   std::string cxx_default;           // Empty: the type's zero.
+  std::string typescript_default;    // The same.
   const Enum* enum_group = nullptr;  // First constant of the group named by `enum`.
 };
 

@@ -54,7 +54,7 @@ class MutationTest : public SchemaFixture {
     ReadModel({Write("s.xml", text)}, diagnostics, model);
     CheckModel(model, diagnostics);
     Explain(model, "*", diagnostics);
-    const Plan plan = MakePlan(model, "", diagnostics);
+    const Plan plan = MakePlan(model, "", Language::kCxx, diagnostics);
     if (diagnostics.has_errors()) {
       EXPECT_FALSE(diagnostics.Format().empty());
       return false;
@@ -66,6 +66,7 @@ class MutationTest : public SchemaFixture {
         locked);
     EXPECT_EQ(lock_diagnostics.Format(), "");
     EXPECT_FALSE(Emit(plan, {.shards = 2}).empty());
+    EXPECT_FALSE(EmitTypeScript(plan).empty());
     return true;
   }
 };

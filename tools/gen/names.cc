@@ -55,6 +55,16 @@ const Words& CxxTakenWords() {
   return words;
 }
 
+// Names of schemas are no reserved words of TypeScript; these are the others that cannot be used.
+const Words& TypeScriptTakenWords() {
+  static const Words words = {"any",        "arguments", "bigint",  "boolean",   "eval",
+                              "never",      "number",    "symbol",  "undefined", "unknown",
+                              "zeze",       "Map",       "Object",  "Set",       "Uint8Array",
+                              "implements", "interface", "package", "private",   "protected",
+                              "public",     "static"};
+  return words;
+}
+
 const Words& OtherWords() {
   static const Words words = {
       // Java
@@ -105,6 +115,12 @@ bool IsReservedWord(std::string_view name) {
 std::string CxxName(std::string_view name) {
   std::string text(name);
   if (CxxWords().contains(name) || CxxTakenWords().contains(name)) text += '_';
+  return text;
+}
+
+std::string TypeScriptName(std::string_view name) {
+  std::string text(name);
+  if (TypeScriptTakenWords().contains(name)) text += '_';
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Names of a schema: which are allowed, and how they are spelled in C++.
+// Names of a schema: which are allowed, and how they are spelled in the languages generated.
 
 #pragma once
 
@@ -21,6 +21,10 @@ bool IsReservedWord(std::string_view name);
 // The name in C++: with '_' after it if C++, the standard library's macros or our own namespaces
 // have taken it.
 std::string CxxName(std::string_view name);
+
+// The name of a class or constant in TypeScript: with '_' after it if it would hide what generated
+// code uses, or is the name of a type of the language.
+std::string TypeScriptName(std::string_view name);
 
 // "Shop.Order.BItem" -> "::Shop::Order::BItem".
 std::string CxxQualifiedName(std::string_view full_name);

@@ -32,7 +32,8 @@ bool IsOurs(const std::string& path) {
   return in.gcount() == static_cast<std::streamsize>(start.size()) && start == GeneratedMark();
 }
 
-Result<void> RemoveStale(const fs::path& root, const GeneratedFiles& files, WriteReport& report) {
+Result<void> RemoveStale(const fs::path& root, const GeneratedFiles& files,
+                         const std::set<std::string>& extensions, WriteReport& report) {
   std::error_code code;
   std::vector<fs::path> folders;
   std::set<std::string> stale;
@@ -40,8 +41,9 @@ Result<void> RemoveStale(const fs::path& root, const GeneratedFiles& files, Writ
   for (; !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
     std::error_code ignored;
     if (at->is_directory(ignored)) folders.push_back(at->path());
-    const std::string extension = at->path().extension().string();
-    if (!at->is_regular_file(ignored) || (extension != ".h" && extension != ".cc")) continue;
+    if (!at->is_regular_file(ignored) || !extensions.contains(at->path().extension().string())) {
+      continue;
+    }
     const std::string relative = at->path().lexically_relative(root).generic_string();
     if (!files.contains(relative)) stale.insert(relative);
   }
@@ -97,7 +99,8 @@ Result<bool> WriteOnce(const std::string& path, const std::string& content) {
   return WriteIfChanged(path, content);
 }
 
-Result<WriteReport> WriteFiles(const std::string& directory, const GeneratedFiles& files) {
+Result<WriteReport> WriteFiles(const std::string& directory, const GeneratedFiles& files,
+                               const std::set<std::string>& extensions) {
   WriteReport report;
   const fs::path root(directory);
   for (const auto& [relative, content] : files) {
@@ -117,7 +120,7 @@ Result<WriteReport> WriteFiles(const std::string& directory, const GeneratedFile
       ++report.unchanged;
     }
   }
-  if (Result<void> removed = RemoveStale(root, files, report); !removed.ok()) {
+  if (Result<void> removed = RemoveStale(root, files, extensions, report); !removed.ok()) {
     return removed.error();
   }
   return report;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,11 @@ struct WriteReport {
 };
 
 // A file whose bytes would not change is not touched. Files below the directory that begin with our
-// mark and are not among `files` are removed; all others stay. Refuses to overwrite a file that is
+// mark, have one of the extensions (".h") and are not among `files` are removed; all others stay:
+// another run may have put another language there. Refuses to overwrite a file that is
 // not ours.
-Result<WriteReport> WriteFiles(const std::string& directory, const GeneratedFiles& files);
+Result<WriteReport> WriteFiles(const std::string& directory, const GeneratedFiles& files,
+                               const std::set<std::string>& extensions);
 
 // Writes a file only if its bytes change, through a temporary one.
 Result<bool> WriteIfChanged(const std::string& path, const std::string& content);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,8 +52,8 @@ class Planner {
   Planner(const Model& model, Diagnostics& diagnostics)
       : model_(model), diagnostics_(diagnostics) {}
 
-  Plan Make(const std::string& project_name) {
-    ChooseProject(project_name);
+  Plan Make(const std::string& project_name, std::optional<Language> language) {
+    ChooseProject(project_name, language);
     if (diagnostics_.has_errors()) return std::move(plan_);  // Parts of the model may be missing.
     ChooseModules();
     ChooseContents();
@@ -61,17 +62,31 @@ class Planner {
   }
 
  private:
-  static bool IsCxx(const Project& project) {
-    return project.platform == "cxx" || project.platform == "zeze+cxx";
+  static bool IsFor(const Project& project, Language language) {
+    const std::string& platform = project.platform;
+    if (language == Language::kCxx) return platform == "cxx" || platform == "zeze+cxx";
+    return platform == "ts" || platform == "cxx+ts" || platform == "cs+ts";
   }
 
-  void ChooseProject(const std::string& name) {
+  void ChooseProject(const std::string& name, std::optional<Language> wanted) {
     const std::vector<Project*> projects = model_.MadeProjects();
+    if (!wanted) {
+      for (const Project* project : projects) {
+        if (project->name == name && IsFor(*project, Language::kTypeScript)) {
+          wanted = Language::kTypeScript;
+        }
+      }
+    }
+    const Language language = wanted.value_or(Language::kCxx);
+    const std::string_view spoken = language == Language::kCxx ? "C++" : "TypeScript";
+    plan_.language = language;
     std::vector<const Project*> fitting;
     std::vector<std::string_view> names;
     for (const Project* project : projects) {
       names.push_back(project->name);
-      if (name.empty() ? IsCxx(*project) : project->name == name) fitting.push_back(project);
+      if (name.empty() ? IsFor(*project, language) : project->name == name) {
+        fitting.push_back(project);
+      }
     }
     if (!name.empty() && fitting.empty()) {
       std::string hint = xml::DidYouMean(name, names);
@@ -80,17 +95,16 @@ class Planner {
     } else if (fitting.size() > 1) {
       names.clear();
       for (const Project* project : fitting) names.push_back(project->name);
-      diagnostics_.Error({},
-                         fmt::format("several projects are for C++: {}", fmt::join(names, ", ")),
-                         "choose one with --project NAME");
+      diagnostics_.Error(
+          {}, fmt::format("several projects are for {}: {}", spoken, fmt::join(names, ", ")),
+          "choose one with --project NAME");
     }
     if (fitting.size() == 1) plan_.project = fitting.front();
-    if (plan_.project != nullptr && !IsCxx(*plan_.project)) {
-      diagnostics_.NoteOnce(
-          plan_.project->location,
-          fmt::format("project '{}' is for platform '{}'; C++ is generated because "
-                      "it was named",
-                      name, plan_.project->platform));
+    if (plan_.project != nullptr && !IsFor(*plan_.project, language)) {
+      diagnostics_.NoteOnce(plan_.project->location,
+                            fmt::format("project '{}' is for platform '{}'; {} is generated "
+                                        "because it was named",
+                                        name, plan_.project->platform, spoken));
     }
   }
 
@@ -107,7 +121,13 @@ class Planner {
   void AddBean(const Bean* bean) {
     if (bean == nullptr || !beans_.insert(bean).second) return;
     if (bean->is_external) {
-      if (bean->header.empty()) {
+      if (plan_.language == Language::kTypeScript) {
+        diagnostics_.Error(bean->location,
+                           fmt::format("'{}' is written by hand, in C++; TypeScript has no way to "
+                                       "use it",
+                                       bean->full_name),
+                           "leave what uses it out of the project");
+      } else if (bean->header.empty()) {
         diagnostics_.Error(
             bean->location,
             fmt::format("'{}' is written by hand, but nothing says where", bean->full_name),
@@ -357,8 +377,9 @@ std::vector<const Protocol*> HandledProtocols(const Plan& plan, const Module& mo
   return handled;
 }
 
-Plan MakePlan(const Model& model, const std::string& project_name, Diagnostics& diagnostics) {
-  return Planner(model, diagnostics).Make(project_name);
+Plan MakePlan(const Model& model, const std::string& project_name, std::optional<Language> language,
+              Diagnostics& diagnostics) {
+  return Planner(model, diagnostics).Make(project_name, language);
 }
 
 }  // namespace zeze::gen

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +16,8 @@
 #include "tools/gen/model.h"
 
 namespace zeze::gen {
+
+enum class Language : unsigned char { kCxx, kTypeScript };
 
 struct Unit {
   std::vector<std::string> namespaces;  // Dotted, the first gives the file its name.
@@ -28,6 +32,7 @@ struct Unit {
 };
 
 struct Plan {
+  Language language = Language::kCxx;
   const Project* project = nullptr;    // Null: everything in the files that were named.
   std::vector<const Module*> modules;  // Get a base class; in start order.
   std::vector<std::unique_ptr<Unit>> units;
@@ -47,8 +52,10 @@ std::vector<const Table*> SelectedTables(const Plan& plan, const Module& module)
 // What a module handles in the plan: its own and adopted protocols whose handle fits the service.
 std::vector<const Protocol*> HandledProtocols(const Plan& plan, const Module& module);
 
-// Chooses the project: the named one, else the only one for C++, else everything. Reports an error
-// if the choice is not clear.
-Plan MakePlan(const Model& model, const std::string& project_name, Diagnostics& diagnostics);
+// Chooses the project: the named one, else the only one for the language, else everything. Without
+// a language it is TypeScript if the named project is for it, else C++. Reports an error if the
+// choice is not clear.
+Plan MakePlan(const Model& model, const std::string& project_name, std::optional<Language> language,
+              Diagnostics& diagnostics);
 
 }  // namespace zeze::gen

@@ -78,7 +78,7 @@ class ProjectChecker {
       return;
     }
     std::string hint = xml::DidYouMean(project_.platform, {kPlatforms.begin(), kPlatforms.end()});
-    if (hint.empty()) hint = "for C++ write platform=\"cxx\"";
+    if (hint.empty()) hint = "for C++ write platform=\"cxx\", for TypeScript platform=\"ts\"";
     Error(project_.location,
           fmt::format("unknown platform '{}' of project '{}'", project_.platform, project_.name),
           std::move(hint));

@@ -320,6 +320,7 @@ class VariableChecker {
     };
     const Literal literal = ParseLiteral(variable_.type.kind, variable_.default_text, constants);
     variable_.cxx_default = literal.cxx;
+    variable_.typescript_default = literal.typescript;
     if (literal.error.empty()) return;
     context_.diagnostics.Error(
         variable_.default_location,
