@@ -1,0 +1,343 @@
+// Clients and services that stand for gateways, over real connections.
+
+#include "zeze/client/client.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "Zeze/Builtin/LinkdBase.h"
+#include "zeze/base/clock.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/base/thread_pool.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/rpc_code.h"
+#include "zeze/net/service.h"
+#include "zeze/net/service_options.h"
+#include "zeze/net/testing/certificates.h"
+#include "zeze/net/testing/echo_protocol.h"
+#include "zeze/net/testing/service_fixture.h"
+#include "zeze/net/tls.h"
+
+namespace zeze {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Echo;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::MustListen;
+using testing::Text;
+using Zeze::Builtin::LinkdBase::BReportError;
+using Zeze::Builtin::LinkdBase::ReportError;
+
+constexpr seconds kPatience(20);
+
+// Who the client is.
+struct Auth {
+  using Argument = Text;
+  using Result = Text;
+  static constexpr ProtocolDescriptor kDescriptor{
+      .module_id = 1, .protocol_id = 77, .full_name = "test.Auth", .is_rpc = true};
+};
+
+// A request that is never answered.
+struct Forget {
+  using Argument = Text;
+  using Result = Text;
+  static constexpr ProtocolDescriptor kDescriptor{
+      .module_id = 1, .protocol_id = 78, .full_name = "test.Forget", .is_rpc = true};
+};
+
+struct Push {
+  using Argument = Text;
+  static constexpr ProtocolDescriptor kDescriptor{
+      .module_id = 1, .protocol_id = 79, .full_name = "test.Push"};
+};
+
+struct UnknownPush {
+  using Argument = Text;
+  static constexpr ProtocolDescriptor kDescriptor{
+      .module_id = 1, .protocol_id = 80, .full_name = "test.UnknownPush"};
+};
+
+// What happened, in order.
+class Story {
+ public:
+  void Add(std::string line) {
+    MutexLock lock(mutex_);
+    lines_.push_back(std::move(line));
+    changed_.NotifyAll();
+  }
+  std::vector<std::string> AwaitLines(std::size_t count) {
+    const auto deadline = SystemClock().Now() + kPatience;
+    MutexLock lock(mutex_);
+    while (lines_.size() < count) {
+      if (!SystemClock().WaitUntil(changed_, mutex_, deadline)) break;
+    }
+    return lines_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> lines_ ZEZE_GUARDED_BY(mutex_);
+};
+
+class Gate {
+ public:
+  explicit Gate(IoThreads& io, AcceptorOptions acceptor = {})
+      : service_(io, {.name = "gate", .handshake = HandshakeOptions{}}) {
+    testing::HandleEcho(service_);
+    service_.Handle<Auth>([this](Request<Auth> request) {
+      story.Add("auth " + request.argument().text);
+      (void)request.AnswerCode(request.argument().text.starts_with("bad") ? -20 : 0);
+    });
+    service_.Handle<Forget>([this](Request<Forget> request) {
+      MutexLock lock(mutex_);
+      forgotten_.push_back(std::move(request));
+      story.Add("forget");
+    });
+    address_ = MustListen(service_, acceptor);
+  }
+
+  ClientOptions::Gateway gateway() const { return {address_.IpText(), address_.port()}; }
+  ConnectionPtr client() {
+    const std::vector<ConnectionPtr> clients = service_.connections();
+    return clients.empty() ? nullptr : clients.front();
+  }
+  void CloseClients() {
+    for (const ConnectionPtr& connection : service_.connections()) connection->Close("test");
+  }
+  void Stop() { service_.Stop(); }
+
+  Story story;
+
+ private:
+  Mutex mutex_;
+  std::vector<Request<Forget>> forgotten_ ZEZE_GUARDED_BY(mutex_);
+  Service service_;
+  NetAddress address_;
+};
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ClientTest() : io_({.name = "client-io"}), gate_io_({.name = "gate-io"}), gate_(gate_io_) {}
+
+  ClientOptions Options() {
+    return {.gateways = {gate_.gateway()},
+            .first_delay = milliseconds(10),
+            .delay_max = milliseconds(50)};
+  }
+  std::unique_ptr<Client> NewClient(ClientOptions options) {
+    auto client = std::make_unique<Client>(io_, std::move(options));
+    client->OnReady([this] { story_.Add("ready"); });
+    client->OnLost([this](const Error&) { story_.Add("lost"); });
+    client->OnAttemptFailed([this](const Error& why) { story_.Add("failed: " + why.message()); });
+    client->OnReportError([this](const BReportError& report) {
+      story_.Add("report " + std::to_string(report.from) + " " + std::to_string(report.code) + " " +
+                 report.desc);
+    });
+    client->On<Push>([this](const Text& text) { story_.Add("push " + text.text); });
+    return client;
+  }
+  std::unique_ptr<Client> StartClient(ClientOptions options) {
+    std::unique_ptr<Client> client = NewClient(std::move(options));
+    EXPECT_TRUE(client->Start().ok());
+    const Result<void> ready = client->AwaitReady(kPatience);
+    EXPECT_TRUE(ready.ok()) << ready.error().message();
+    return client;
+  }
+
+  IoThreads io_;
+  IoThreads gate_io_;
+  Gate gate_;
+  Story story_;
+};
+
+TEST_F(ClientTest, CallsAndIsAnswered) {
+  const auto client = StartClient(Options());
+
+  const Result<RpcReply<Echo>> reply = client->CallAndWait<Echo>({"hello"});
+
+  ASSERT_TRUE(reply.ok());
+  EXPECT_EQ(reply.value().result.text, "hello");
+}
+
+TEST_F(ClientTest, NothingIsSentBeforeItIsAuthenticated) {
+  Mutex mutex;
+  std::function<void(const Result<void>&)> let_in;
+  CondVar changed;
+  ClientOptions options = Options();
+  options.authenticate = [&](const ConnectionPtr&, std::function<void(const Result<void>&)> done) {
+    MutexLock lock(mutex);
+    let_in = std::move(done);
+    changed.NotifyAll();
+  };
+  const auto client = NewClient(options);
+  ASSERT_TRUE(client->Start().ok());
+  {
+    MutexLock lock(mutex);
+    while (!let_in) changed.Wait(mutex);
+  }
+
+  EXPECT_FALSE(client->ready());
+  const Result<RpcReply<Echo>> refused = client->CallAndWait<Echo>({"x"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUnavailable);
+
+  let_in({});
+  ASSERT_TRUE(client->AwaitReady(kPatience).ok());
+  EXPECT_TRUE(client->CallAndWait<Echo>({"x"}).ok());
+}
+
+TEST_F(ClientTest, AuthenticatesOnEveryConnectionWithANewArgument) {
+  int tokens = 0;
+  ClientOptions options = Options();
+  options.authenticate = AuthenticateBy<Auth>([&] { return Text{std::to_string(++tokens)}; });
+  const auto client = StartClient(options);
+
+  gate_.CloseClients();
+
+  EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
+  EXPECT_THAT(gate_.story.AwaitLines(2), ElementsAre("auth 1", "auth 2"));
+}
+
+TEST_F(ClientTest, TriesAgainWhenItIsRefused) {
+  int tokens = 0;
+  ClientOptions options = Options();
+  options.authenticate = AuthenticateBy<Auth>([&] { return Text{++tokens < 3 ? "bad" : "good"}; });
+
+  const auto client = StartClient(options);
+
+  EXPECT_THAT(story_.AwaitLines(3),
+              ElementsAre(HasSubstr("code -20"), HasSubstr("code -20"), "ready"));
+}
+
+TEST_F(ClientTest, GetsWhatServersSend) {
+  const auto client = StartClient(Options());
+
+  ASSERT_TRUE(gate_.client()->Send<UnknownPush>({"ignored"}).ok());
+  ASSERT_TRUE(gate_.client()->Send<Push>({"a"}).ok());
+  ASSERT_TRUE(gate_.client()->Send<ReportError>({.from = 0, .code = 4, .desc = "gone"}).ok());
+
+  EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "push a", "report 0 4 gone"));
+  EXPECT_TRUE(client->ready());
+}
+
+TEST_F(ClientTest, CallsWithoutAnAnswerFailAtOnceWhenTheConnectionIsLost) {
+  const auto client = StartClient(Options());
+  ASSERT_TRUE(client
+                  ->Call<Forget>({"x"}, {.timeout = std::chrono::hours(1)},
+                                 [this](const RpcReply<Forget>& reply) {
+                                   story_.Add("code " + std::to_string(reply.result_code));
+                                 })
+                  .ok());
+  gate_.story.AwaitLines(1);
+
+  gate_.CloseClients();
+
+  EXPECT_THAT(story_.AwaitLines(4), ElementsAre("ready", "code -18", "lost", "ready"));
+}
+
+TEST_F(ClientTest, GoesToAnotherGatewayWhenOneIsLost) {
+  Gate other(gate_io_);
+  ClientOptions options = Options();
+  options.gateways.push_back(other.gateway());
+  const auto client = StartClient(options);
+  const bool first = gate_.client() != nullptr;
+
+  (first ? gate_ : other).Stop();
+
+  EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
+  EXPECT_NE((first ? other : gate_).client(), nullptr);
+  EXPECT_EQ(client->CallAndWait<Echo>({"x"}).value().result.text, "x");
+}
+
+TEST_F(ClientTest, LeavesAGatewayThatDoesNotLetItIn) {
+  Gate silent(gate_io_);
+  ClientOptions options = Options();
+  options.gateways = {silent.gateway()};
+  options.attempt_timeout = milliseconds(50);
+  options.authenticate = [](const ConnectionPtr&, const auto&) {};  // Never ends.
+  const auto client = NewClient(options);
+  ASSERT_TRUE(client->Start().ok());
+
+  EXPECT_THAT(story_.AwaitLines(2)[1], HasSubstr("did not let the client in within 50 ms"));
+
+  const Result<void> ready = client->AwaitReady(milliseconds(1));
+  ASSERT_FALSE(ready.ok());
+  EXPECT_THAT(ready.error().message(), HasSubstr("did not let the client in"));
+}
+
+TEST_F(ClientTest, WaitsAsLongAsItIsTold) {
+  const auto client = StartClient(Options());
+  const auto before = SystemClock().Now();
+
+  client->Reconnect(milliseconds(300));
+
+  EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
+  EXPECT_GE(SystemClock().Now() - before, milliseconds(300));
+}
+
+TEST_F(ClientTest, NeedsAGateway) {
+  Client client(io_, {});
+  const Result<void> started = client.Start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(started.error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ClientTest, MayEndAtAnyMoment) {
+  for (int i = 0; i < 50; ++i) {
+    const auto client = NewClient(Options());
+    ASSERT_TRUE(client->Start().ok());
+    if (i % 2 == 0) gate_.CloseClients();
+  }
+}
+
+TEST_F(ClientTest, CallbacksMayRunOnAnExecutor) {
+  ThreadPool pool({.name = "pool", .thread_count = 2});
+  ClientOptions options = Options();
+  options.service.dispatch = Dispatch::kOrdered;
+  options.service.executor = &pool;
+  auto client = NewClient(options);
+  client->OnReady(
+      [&] { story_.Add("answered " + client->CallAndWait<Echo>({"x"}).value().result.text); });
+  ASSERT_TRUE(client->Start().ok());
+
+  EXPECT_THAT(story_.AwaitLines(1), ElementsAre("answered x"));
+  client.reset();
+}
+
+TEST_F(ClientTest, SpeaksTls) {
+  const testing::Certificates& certificates = testing::Certificates::Get();
+  Gate secure(gate_io_,
+              {.tls = TlsContext::ForServer({.certificate_file = certificates.server_certificate,
+                                             .private_key_file = certificates.server_key})
+                          .value()});
+  ClientOptions options = Options();
+  options.gateways = {secure.gateway()};
+  options.tls = TlsContext::ForClient({.authorities_file = certificates.authority}).value();
+  options.tls_name = "zeze.test";
+
+  const auto client = StartClient(options);
+
+  EXPECT_EQ(client->CallAndWait<Echo>({"secret"}).value().result.text, "secret");
+}
+
+}  // namespace
+}  // namespace zeze
