@@ -65,8 +65,8 @@ template <typename K, typename V>
 bool HasNegativeValue(const Map<K, V>& map);
 template <typename K, typename V>
 bool HasNegativeValue(const SortedMap<K, V>& map);
-template <typename Choices>
-bool HasNegativeValue(const Dynamic<Choices>& dynamic);
+template <DynamicType D>
+bool HasNegativeValue(const D& dynamic);
 
 template <typename T>
 bool HasNegativeValue(const T& value) {
@@ -105,8 +105,8 @@ bool HasNegativeEntry(const M& map) {
   return false;
 }
 
-template <typename Choices>
-bool HasNegativeValue(const Dynamic<Choices>& dynamic) {
+template <DynamicType D>
+bool HasNegativeValue(const D& dynamic) {
   bool negative = false;
   dynamic.Visit([&](const auto& bean) { negative = HasNegativeValue(bean); });
   return negative;

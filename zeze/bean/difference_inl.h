@@ -215,10 +215,8 @@ struct Differ<Set<T>> {
   }
 };
 
-template <typename Choices>
-struct Differ<Dynamic<Choices>> {
-  using D = Dynamic<Choices>;
-
+template <DynamicType D>
+struct Differ<D> {
   static bool Compare(const D& a, const D& b, Change& change) {
     if (a.IsSameAs(b)) return false;
     if (a.type_id() != b.type_id()) {

@@ -67,10 +67,15 @@ struct ChoiceIdOf<Bean, TypeList<Choices...>> {
 
 }  // namespace internal
 
+// A variable of the schema's type dynamic: Dynamic, or InlineDynamic (inline_dynamic.h).
+template <typename T>
+concept DynamicType = requires { requires T::kIsDynamic; };
+
 template <typename ChoicesT>
 class Dynamic {
  public:
   using Choices = ChoicesT;
+  static constexpr bool kIsDynamic = true;
 
   Dynamic() noexcept = default;
   Dynamic(const Dynamic& other) noexcept : node_(other.node_) {

@@ -74,8 +74,8 @@ template <typename K, typename V>
 void AppendText(std::string& out, const Map<K, V>& map);
 template <typename K, typename V>
 void AppendText(std::string& out, const SortedMap<K, V>& map);
-template <typename Choices>
-void AppendText(std::string& out, const Dynamic<Choices>& dynamic);
+template <DynamicType D>
+void AppendText(std::string& out, const D& dynamic);
 
 template <typename Values>
 void AppendElements(std::string& out, const Values& values) {
@@ -128,8 +128,8 @@ void AppendText(std::string& out, const SortedMap<K, V>& map) {
   AppendEntries(out, map);
 }
 
-template <typename Choices>
-void AppendText(std::string& out, const Dynamic<Choices>& dynamic) {
+template <DynamicType D>
+void AppendText(std::string& out, const D& dynamic) {
   const bool held = dynamic.Visit([&out](const auto& bean) {
     out += "{\"type\":";
     AppendQuoted(out, std::remove_cvref_t<decltype(bean)>::kFullName);

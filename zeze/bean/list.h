@@ -79,6 +79,16 @@ class List {
 
   bool Contains(const T& value) const { return std::find(begin(), end(), value) != end(); }
 
+  // How many elements satisfy before(element), which must be true of the first ones and false of
+  // all behind them: the place of something in a sorted list.
+  template <typename Before>
+  std::size_t PartitionPoint(const Before& before) const {
+    return internal::SequenceLowerBound(
+        root_, SlotBytes(), &before, [](const void* slot, const void* context) -> bool {
+          return (*static_cast<const Before*>(context))(Slot::Read(slot));
+        });
+  }
+
   void PushBack(T value) { Insert(size(), std::move(value)); }
   void PopBack() { Erase(size() - 1); }
 

@@ -193,5 +193,15 @@ TEST(ListTest, CopiesAreEditedInManyThreadsAtOnce) {
   ExpectSame(shared, expected);
 }
 
+TEST(ListTest, FindsThePlaceInASortedList) {
+  EXPECT_EQ(List<int>().PartitionPoint([](int) { return true; }), 0U);
+  List<int> list;
+  for (int i = 0; i < 3000; ++i) list.PushBack(i);
+  for (int border = 0; border <= 3000; ++border) {
+    ASSERT_EQ(list.PartitionPoint([border](int i) { return i < border; }),
+              static_cast<std::size_t>(border));
+  }
+}
+
 }  // namespace
 }  // namespace zeze

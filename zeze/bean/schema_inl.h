@@ -64,15 +64,10 @@ void DescribeChoices(FieldSchema& field, BeanSchemas& beans, TypeList<Cases...>*
 }
 
 template <typename T>
-inline constexpr bool kIsDynamic = false;
-template <typename Choices>
-inline constexpr bool kIsDynamic<Dynamic<Choices>> = true;
-
-template <typename T>
 std::string DescribeName(FieldSchema& field, BeanSchemas& beans) {
   if constexpr (!SimpleTypeName<T>().empty()) {
     return std::string(SimpleTypeName<T>());
-  } else if constexpr (kIsDynamic<T>) {
+  } else if constexpr (DynamicType<T>) {
     DescribeChoices(field, beans, static_cast<typename T::Choices::List*>(nullptr));
     return "dynamic";
   } else if constexpr (BeanType<T>) {

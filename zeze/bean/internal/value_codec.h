@@ -209,16 +209,16 @@ struct ValueCodec<Map<K, V>> : MapCodec<Map<K, V>> {};
 template <typename K, typename V>
 struct ValueCodec<SortedMap<K, V>> : MapCodec<SortedMap<K, V>> {};
 
-template <typename Choices>
-struct ValueCodec<Dynamic<Choices>> {
+template <DynamicType D>
+struct ValueCodec<D> {
   static constexpr TypeCode kCode = TypeCode::kDynamic;
 
-  static bool IsZero(const Dynamic<Choices>& value) { return value.empty(); }
-  static void Write(ByteWriter& out, const Dynamic<Choices>& value) {
+  static bool IsZero(const D& value) { return value.empty(); }
+  static void Write(ByteWriter& out, const D& value) {
     out.WriteLong(value.type_id());
     if (!value.Visit([&out](const auto& bean) { bean.Encode(out); })) out.WriteEnd();
   }
-  static void Read(ByteReader& in, TypeCode code, Dynamic<Choices>& value) {
+  static void Read(ByteReader& in, TypeCode code, D& value) {
     value.Clear();
     std::int64_t type_id = 0;
     if (code == TypeCode::kDynamic) {
