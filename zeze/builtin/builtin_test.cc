@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/Game/Rank.h"
+#include "Zeze/Builtin/Game/Rank.module.h"
 #include "Zeze/Builtin/LinkdBase.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
@@ -39,6 +41,11 @@ TEST(Builtin, ProtocolIdsAreThoseOfThePeer) {
   EXPECT_EQ(direct::ModuleRedirectAllResult::kProtocolId, 105409780);
   EXPECT_EQ(direct::Transmit::kProtocolId, 902147088);
   EXPECT_EQ(direct::TransmitAccount::kProtocolId, 952255342);
+}
+
+TEST(Builtin, TableAndTypeIdsAreThoseOfThePeer) {
+  EXPECT_EQ(Zeze::Builtin::Game::Rank::ktrank.id, -2043108039);
+  EXPECT_EQ(Zeze::Builtin::Game::Rank::BValueLong::kTypeId, 4031590576404079301);
 }
 
 template <typename Bean>

@@ -1,0 +1,312 @@
+// Bodies of rank.h.
+
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/log.h"
+#include "zeze/components/rank/rank.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze {
+
+namespace internal {
+
+// A number that is not there is the least.
+template <typename Value>
+bool LargerLong(const Value& a, const Value& b) {
+  const BValueLong* x = a.template As<BValueLong>();
+  const BValueLong* y = b.template As<BValueLong>();
+  return x != nullptr && (y == nullptr || x->Value > y->Value);
+}
+
+template <typename... Beans>
+inline constexpr bool kHasLong = (std::same_as<Beans, BValueLong> || ...);
+
+}  // namespace internal
+
+template <typename... Beans>
+Rank<Beans...>::Rank(RankOptions options) : options_(std::move(options)), views_(options_.views) {
+  ZEZE_CHECK(options_.concurrent_level >= 1 && options_.concurrent_level <= 1 << 20);
+}
+
+template <typename... Beans>
+typename Rank<Beans...>::Settings Rank<Beans...>::Checked(Definition definition) {
+  const bool factor_is_at_least_two = definition.computed_factor >= 2;
+  ZEZE_CHECK(factor_is_at_least_two);
+  ZEZE_CHECK(definition.shown_count >= 1);
+  if constexpr (internal::kHasLong<Beans...>) {
+    if (definition.better == nullptr) definition.better = &internal::LargerLong<Value>;
+  }
+  const double computed =
+      std::ceil(static_cast<double>(definition.shown_count) * definition.computed_factor);
+  return {.shown_count = definition.shown_count,
+          .computed_count = static_cast<std::size_t>(computed),
+          .better = std::move(definition.better)};
+}
+
+template <typename... Beans>
+void Rank<Beans...>::Define(std::int32_t rank_type, Definition definition) {
+  ZEZE_CHECK(engine_ == nullptr);  // Before Start.
+  settings_.insert_or_assign(rank_type, Checked(std::move(definition)));
+}
+
+template <typename... Beans>
+Result<void> Rank<Beans...>::Start(Application& application) {
+  application_ = &application;
+  Attach(application.engine());
+  return {};
+}
+
+template <typename... Beans>
+Result<RankChange> Rank<Beans...>::Update(Transaction& tx, const RankBoard& board,
+                                          std::int64_t role, const Value& value,
+                                          std::uint32_t hash) {
+  return UpdateGroup(tx, board.Key(GroupOf(hash)), role, value);
+}
+
+template <typename... Beans>
+Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& key,
+                                               std::int64_t role, const Value& value) {
+  const Settings& settings = SettingsOf(key.RankType);
+  ZEZE_CHECK(settings.better != nullptr);  // No order is defined for this rank type.
+  const RankRule<Value> rule = RuleOf(settings);
+  const Group* group = table_.Get(tx, key);
+  if (group == nullptr || group->level != static_cast<std::int32_t>(options_.concurrent_level)) {
+    if (Result<void> claimed = Claim(tx, key, settings); !claimed.ok()) return claimed.error();
+    group = table_.Get(tx, key);
+  }
+  const typename Group::Step step = group->Plan(role, value, rule);
+  // Most updates of a large game end here, with the record only read.
+  if (step.edits) table_.Edit(tx, key)->Apply(step, role, value, rule);
+  return step.change;
+}
+
+template <typename... Beans>
+Result<void> Rank<Beans...>::CheckLevel(const RankKey& key, std::int32_t level) const {
+  if (level == 0 || level == static_cast<std::int32_t>(options_.concurrent_level)) return {};
+  return Error(ErrorCode::kIncompatible,
+               fmt::format("group {} of the {} was made with ConcurrentLevel {}, this server has "
+                           "{}: its roles would be looked for in wrong groups. Set the level back, "
+                           "or delete the board and let it fill again",
+                           key.ConcurrentId, RankBoard::Of(key).ToString(), level,
+                           options_.concurrent_level));
+}
+
+// Every board with any group has group 0, and that knows the level: otherwise a board of more
+// groups than before would be cut anew unseen, in groups that are not there yet.
+template <typename... Beans>
+Result<void> Rank<Beans...>::Claim(Transaction& tx, const RankKey& key, const Settings& settings) {
+  const auto level = static_cast<std::int32_t>(options_.concurrent_level);
+  RankKey first = key;
+  first.ConcurrentId = 0;
+  for (const RankKey& record : {first, key}) {
+    const Group* group = table_.Get(tx, record);
+    if (group != nullptr && group->level == level) continue;
+    if (group != nullptr) {
+      if (Result<void> checked = CheckLevel(record, group->level); !checked.ok()) return checked;
+    }
+    table_.GetOrAdd(tx, record)->Adopt(level, settings.shown_count);
+  }
+  return {};
+}
+
+template <typename... Beans>
+void Rank<Beans...>::UpdateAsync(const RankBoard& board, std::int64_t role, const Value& value,
+                                 std::uint32_t hash, Completion done) {
+  ZEZE_CHECK(application_ != nullptr);
+  const std::uint32_t group = GroupOf(hash);
+  const RankKey key = board.Key(group);
+  auto finish = [done = std::move(done), board, role](std::int64_t code) {
+    if (code != result_code::kSuccess) {
+      ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "role {} was not updated on the {}: code {}",
+                             role, board.ToString(), code);
+    }
+    if (done) done(code);
+  };
+  RankRouter* router = options_.router;
+  if (router != nullptr && !router->OwnsGroup(group, options_.concurrent_level)) {
+    router->Send(group, options_.concurrent_level, EncodeUpdate(key, role, value),
+                 std::move(finish));
+    return;
+  }
+  const Result<void> posted = application_->SubmitOneByOne(
+      key, "rank update",
+      [this, key, role, value](Transaction& tx) -> std::int64_t {
+        const Result<RankChange> updated = UpdateGroup(tx, key, role, value);
+        if (updated.ok()) return result_code::kSuccess;
+        ZEZE_LOG_ERROR("{}", updated.error().message());
+        return Generated::ErrorCode(kRankWrongLevel);
+      },
+      std::move(finish));
+  (void)posted;  // If it was refused, `finish` has been told.
+}
+
+template <typename... Beans>
+void Rank<Beans...>::UpdateAfterCommit(Transaction& tx, const RankBoard& board, std::int64_t role,
+                                       const Value& value, std::uint32_t hash) {
+  tx.AfterCommit(
+      [this, board, role, value, hash] { UpdateAsync(board, role, value, hash, nullptr); });
+}
+
+template <typename... Beans>
+Result<bool> Rank<Beans...>::Remove(Transaction& tx, const RankBoard& board, std::int64_t role,
+                                    std::uint32_t hash) {
+  const RankKey key = board.Key(GroupOf(hash));
+  const Group* group = table_.Get(tx, key);
+  if (group == nullptr) return false;
+  if (Result<void> checked = CheckLevel(key, group->level); !checked.ok()) return checked.error();
+  Group edited = *group;
+  const bool known = edited.Remove(role);
+  if (known) table_.Put(tx, key, std::move(edited));
+  return known;
+}
+
+template <typename... Beans>
+Result<typename Rank<Beans...>::ViewPointer> Rank<Beans...>::Read(const RankBoard& board) {
+  ZEZE_CHECK(engine_ != nullptr);
+  const Settings& settings = SettingsOf(board.rank_type);
+  ZEZE_CHECK(settings.better != nullptr);  // No order is defined for this rank type.
+  const std::chrono::nanoseconds now = options_.views.clock->Now();
+  std::vector<RankKey> keys;
+  for (std::uint32_t i = 0; i < options_.concurrent_level; ++i) keys.push_back(board.Key(i));
+  std::vector<Group> groups;
+  std::optional<Error> problem;
+  const auto read = [&](Transaction& tx) -> std::int64_t {
+    groups.clear();
+    problem.reset();
+    table_.Prefetch(tx, keys);
+    for (const RankKey& key : keys) {
+      const Group* group = table_.Get(tx, key);
+      if (group == nullptr) continue;
+      if (Result<void> checked = CheckLevel(key, group->level); !checked.ok()) {
+        problem = checked.error();
+        return Generated::ErrorCode(kRankWrongLevel);
+      }
+      groups.push_back(*group);
+    }
+    return result_code::kSuccess;
+  };
+  // Checking all reads together would make a reader of a busy board run again and again.
+  const std::int64_t code =
+      engine_->Call("rank read", read, TransactionLevel::kAllowDirtyWhenAllRead);
+  if (problem) return *problem;
+  if (code != result_code::kSuccess) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("the {} cannot be read: code {}", board.ToString(), code));
+  }
+  return std::make_shared<const View>(groups, settings.better, settings.shown_count, now);
+}
+
+template <typename... Beans>
+template <typename Body>
+Result<void> Rank<Beans...>::ForEachGroup(ProcedureName name, std::uint32_t count,
+                                          const Body& body) {
+  ZEZE_CHECK(engine_ != nullptr);
+  for (std::uint32_t group = count; group-- > 0;) {
+    std::optional<Error> problem;
+    const std::int64_t code = engine_->Call(name, [&](Transaction& tx) -> std::int64_t {
+      problem.reset();
+      if (Result<void> done = body(tx, group); !done.ok()) problem = done.error();
+      return problem ? Generated::ErrorCode(kRankWrongLevel) : result_code::kSuccess;
+    });
+    if (problem) return *problem;
+    if (code != result_code::kSuccess) {
+      return Error(ErrorCode::kUnavailable, fmt::format("{} stopped at group {} of {}: code {}",
+                                                        name.c_str(), group, count, code));
+    }
+  }
+  return {};
+}
+
+template <typename... Beans>
+Result<void> Rank<Beans...>::Delete(const RankBoard& board) {
+  std::uint32_t count = options_.concurrent_level;
+  const Result<std::optional<Group>> first = table_.ReadCopy(board.Key(0));
+  if (!first.ok()) return first.error();
+  if (first.value() && first.value()->level > 0) {
+    count = static_cast<std::uint32_t>(first.value()->level);
+  }
+  Result<void> deleted = ForEachGroup("rank delete", count, [&](Transaction& tx, std::uint32_t g) {
+    if (table_.Contains(tx, board.Key(g))) table_.Remove(tx, board.Key(g));
+    return Result<void>();
+  });
+  views_.Forget(board);
+  return deleted;
+}
+
+template <typename... Beans>
+Result<void> Rank<Beans...>::Merge(const RankBoard& from, const RankBoard& to) {
+  if (from == to) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("the {} cannot be merged into itself", to.ToString()));
+  }
+  Result<void> merged = ForEachGroup("rank merge", options_.concurrent_level,
+                                     [&](Transaction& tx, std::uint32_t group) {
+                                       return MergeGroup(tx, from.Key(group), to.Key(group));
+                                     });
+  views_.Forget(from);
+  views_.Forget(to);
+  return merged;
+}
+
+template <typename... Beans>
+Result<void> Rank<Beans...>::MergeGroup(Transaction& tx, const RankKey& from, const RankKey& to) {
+  const Settings& settings = SettingsOf(to.RankType);
+  ZEZE_CHECK(settings.better != nullptr);  // No order is defined for this rank type.
+  const Group* source = table_.Get(tx, from);
+  if (source == nullptr) return {};
+  if (Result<void> checked = CheckLevel(from, source->level); !checked.ok()) return checked;
+  if (Result<void> claimed = Claim(tx, to, settings); !claimed.ok()) return claimed;
+  table_.Edit(tx, to)->Merge(*source, RuleOf(settings), settings.shown_count);
+  table_.Remove(tx, from);
+  return {};
+}
+
+template <typename... Beans>
+std::string Rank<Beans...>::EncodeUpdate(const RankKey& key, std::int64_t role,
+                                         const Value& value) {
+  ByteWriter out;
+  key.Encode(out);
+  out.WriteLong(role);
+  out.WriteLong(value.type_id());
+  if (!value.Visit([&out](const auto& bean) { bean.Encode(out); })) out.WriteEnd();
+  return out.Release();
+}
+
+template <typename... Beans>
+std::int64_t Rank<Beans...>::UpdateEncoded(Transaction& tx, std::uint32_t hash,
+                                           std::string_view parameters) {
+  ByteReader in(parameters);
+  RankKey key;
+  key.Decode(in);
+  const std::int64_t role = in.ReadLong();
+  const std::int64_t type_id = in.ReadLong();
+  Value value;
+  const bool known = value.SetById(type_id, [&in](auto& bean) { bean.Decode(in); });
+  if (!in.ok() || !known) {
+    ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
+                           "an update of role {} with a value of type {} is refused: {}", role,
+                           type_id, in.ok() ? "no such bean is ranked here" : in.error_message());
+    return Generated::ErrorCode(kRankBadParameters);
+  }
+  key.ConcurrentId = static_cast<std::int32_t>(GroupOf(hash));
+  const Result<RankChange> updated = UpdateGroup(tx, key, role, value);
+  if (updated.ok()) return result_code::kSuccess;
+  ZEZE_LOG_ERROR("{}", updated.error().message());
+  return Generated::ErrorCode(kRankWrongLevel);
+}
+
+}  // namespace zeze

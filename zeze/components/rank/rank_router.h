@@ -1,0 +1,31 @@
+// RankRouter: which process owns a hash group of a leaderboard, and the way to it.
+//
+// Components do not know the network. An application of several servers gives Rank a router over
+// its redirects (zeze/arch); without one every update runs in the process that asks for it, which
+// is right as well, because records are coherent, but slower: the group's record then travels.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "zeze/app/application.h"
+
+namespace zeze {
+
+// Thread-safe.
+class RankRouter {
+ public:
+  virtual ~RankRouter() = default;
+
+  // Whether the group, one of `level`, belongs to this process now.
+  virtual bool OwnsGroup(std::uint32_t group, std::uint32_t level) = 0;
+
+  // Has Rank::UpdateEncoded run in a transaction at the owner, with the group for the hash; updates
+  // of one group in order.
+  // `done` is called exactly once, with its code or with why it could not be sent.
+  virtual void Send(std::uint32_t group, std::uint32_t level, std::string parameters,
+                    Completion done) = 0;
+};
+
+}  // namespace zeze
