@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/Game/Online.h"
+#include "Zeze/Builtin/Game/Online.module.h"
 #include "Zeze/Builtin/Game/Rank.h"
 #include "Zeze/Builtin/Game/Rank.module.h"
 #include "Zeze/Builtin/LinkdBase.h"
+#include "Zeze/Builtin/Online.h"
+#include "Zeze/Builtin/Online.module.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/net/frame.h"
@@ -46,6 +50,29 @@ TEST(Builtin, ProtocolIdsAreThoseOfThePeer) {
 TEST(Builtin, TableAndTypeIdsAreThoseOfThePeer) {
   EXPECT_EQ(Zeze::Builtin::Game::Rank::ktrank.id, -2043108039);
   EXPECT_EQ(Zeze::Builtin::Game::Rank::BValueLong::kTypeId, 4031590576404079301);
+}
+
+TEST(Builtin, OnlineIdsAreThoseOfThePeer) {
+  namespace online = Zeze::Builtin::Online;
+  EXPECT_EQ(online::ModuleOnlineBase::kModuleId, 11100);
+  EXPECT_EQ(online::Login::kProtocolId, -1498951762);
+  EXPECT_EQ(online::ReLogin::kProtocolId, 927898915);
+  EXPECT_EQ(online::Logout::kProtocolId, -1911969343);
+  EXPECT_EQ(online::ReliableNotifyConfirm::kProtocolId, -244732886);
+  EXPECT_EQ(online::SReliableNotify::kProtocolId, 240607704);
+  EXPECT_EQ(online::ktonline.id, -2094601796);
+  EXPECT_EQ(online::ktlocal.id, -1858917951);
+
+  namespace game = Zeze::Builtin::Game::Online;
+  EXPECT_EQ(game::ModuleOnlineBase::kModuleId, 11013);
+  EXPECT_EQ(game::Login::kProtocolId, -789575265);
+  EXPECT_EQ(game::ReLogin::kProtocolId, -218681811);
+  EXPECT_EQ(game::Logout::kProtocolId, -563842687);
+  EXPECT_EQ(game::ReliableNotifyConfirm::kProtocolId, -420042484);
+  EXPECT_EQ(game::SReliableNotify::kProtocolId, 1941465447);
+  EXPECT_EQ(game::ktOnlineShared.id, -447489428);
+  EXPECT_EQ(game::ktOnline.id, -1094649995);
+  EXPECT_EQ(game::ktlocal.id, -1657900798);
 }
 
 template <typename Bean>

@@ -1,0 +1,297 @@
+#include "zeze/arch/online/internal/login_book.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "Zeze/Builtin/Online.h"
+#include "Zeze/Builtin/Provider.h"
+#include "zeze/arch/online/internal/login_events.h"
+#include "zeze/arch/online/internal/login_kind.h"
+#include "zeze/arch/online/login.h"
+#include "zeze/arch/provider/links.h"
+#include "zeze/arch/provider/provider_session.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze::arch::internal {
+
+namespace {
+
+using Zeze::Builtin::Provider::BKick;
+
+}  // namespace
+
+template <typename Key>
+LoginBook<Key>::LoginBook(LoginEnvironment<Key>& environment, LoginEvents<Key>& events)
+    : environment_(environment), events_(events), kind_(environment.kind) {
+  timer_ = [this](Transaction& tx, const Key& key, std::int64_t version,
+                  std::chrono::nanoseconds delay) { ScheduleLogout(tx, key, version, delay); };
+}
+
+template <typename Key>
+std::int64_t LoginBook<Key>::LogIn(Transaction& tx, const ProviderSession& session, const Key& key,
+                                   LoginChange change) {
+  if (session.account().empty()) {
+    return kind_.ErrorCode(Zeze::Builtin::Online::ResultCodeAccountNotExist);
+  }
+  if (!kind_.MakeRoom(tx, key, environment_.options.clients_max)) return result_code::kBusy;
+  LeaveLink(tx, session.address(), &key);
+  LoginRecord record = kind_.Get(tx, key).value_or(LoginRecord{.account = session.account()});
+  if (record.account.empty()) record.account = session.account();
+  if (record.account != session.account()) return result_code::kLogicError;
+
+  if (record.live()) {
+    if (record.link != session.address()) {
+      KickAfterCommit(tx, record.link, BKick::ErrorDuplicateLogin, "logged in elsewhere");
+    }
+    EndLogin(tx, key, record, LogoutReason::kReplaced);
+    record = kind_.Get(tx, key).value();  // Handlers may have changed the rest of it.
+  }
+  record.login_version = ++record.last_version;
+  record.link = session.address();
+  record.state = LoginState::kLoggedIn;
+  record.server_id = environment_.server_id;
+  if (change == LoginChange::kLogin) {
+    record.notify_marks.Clear();
+    record.notify_index = 0;
+    record.notify_confirmed = 0;
+    kind_.RemoveQueue(tx, key);
+  }
+  kind_.Put(tx, key, record);
+  AddLocal(tx, key, record);
+  kind_.PutServerLogin(tx, record.server_id, key, record.login_version);
+
+  tx.AfterCommit(Task("set user state", [this, key, link = record.link, &links = session.links()] {
+    const Result<void> told = links.SetUserState(link, kind_.UserStateOf(key));
+    if (!told.ok()) {
+      ZEZE_LOG_INFO("{} logged in, but its gateway is not told: {}", kind_.Describe(key),
+                    told.error().message());
+    }
+  }));
+  const AnswerScope scope(session.account());
+  return events_.Raise(tx, change, LoginFrom(key, record));
+}
+
+template <typename Key>
+bool LoginBook<Key>::LogOut(Transaction& tx, const Key& key, std::int64_t version,
+                            LogoutReason reason) {
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (!record || !record->IsLogin(version)) return false;
+  EndLogin(tx, key, *record, reason);
+  return true;
+}
+
+template <typename Key>
+void LoginBook<Key>::LeaveLink(Transaction& tx, const LinkAddress& link, const Key* except) {
+  const std::optional<Key> key = kind_.KeyOfLink(tx, link);
+  if (!key || (except != nullptr && *key == *except)) return;
+  const std::optional<LoginRecord> record = kind_.Get(tx, *key);
+  if (record && record->live() && record->link == link) {
+    EndLogin(tx, *key, *record, LogoutReason::kReplaced);
+  } else {
+    RemoveLocal(tx, *key, LogoutReason::kReplaced);
+  }
+}
+
+// The record is that of a live login.
+template <typename Key>
+void LoginBook<Key>::EndLogin(Transaction& tx, const Key& key, LoginRecord record,
+                              LogoutReason reason) {
+  record.logout_version = record.login_version;
+  record.state = LoginState::kOffline;
+  kind_.Put(tx, key, record);
+  kind_.RemoveServerLogin(tx, record.server_id, key);
+  RemoveLocal(tx, key, reason);
+  if (record.server_id != environment_.server_id) {
+    // If this is lost, the other server finds out when it uses or verifies its local data.
+    tx.AfterCommit(Task("remove remote local", [this, key, server_id = record.server_id] {
+      DirectSender* direct = environment_.direct;
+      if (direct == nullptr) return;
+      const Result<void> sent = kind_.RemoveRemoteLocal(*direct, server_id, key);
+      if (!sent.ok()) {
+        ZEZE_LOG_INFO("server {} is not told that {} has logged out: {}", server_id,
+                      kind_.Describe(key), sent.error().message());
+      }
+    }));
+  }
+  Login<Key> login = LoginFrom(key, record);
+  login.reason = reason;
+  static_cast<void>(events_.Raise(tx, LoginChange::kLogout, login));
+}
+
+template <typename Key>
+void LoginBook<Key>::AddLocal(Transaction& tx, const Key& key, const LoginRecord& record) {
+  // One that a login elsewhere has left behind.
+  RemoveLocal(tx, key, LogoutReason::kReplaced);
+  kind_.PutLocal(tx, key,
+                 {.LoginVersion = record.login_version,
+                  .Link = WireLinkOf(record.link, LoginState::kLoggedIn)});
+  kind_.PutLink(tx, record.link, key);
+  tx.AfterCommit(Task("count login", [this] {
+    online_.fetch_add(1, std::memory_order_relaxed);
+    online_new_.fetch_add(1, std::memory_order_relaxed);
+  }));
+}
+
+template <typename Key>
+void LoginBook<Key>::RemoveLocal(Transaction& tx, const Key& key, LogoutReason reason) {
+  const std::optional<LocalRecord> local = kind_.GetLocal(tx, key);
+  if (!local) return;
+  Login<Key> login{.key = key,
+                   .link = AddressOf(local->Link),
+                   .version = local->LoginVersion,
+                   .server_id = environment_.server_id,
+                   .reason = reason,
+                   .local = LocalData(local->Datas)};
+  if (const std::optional<LoginRecord> record = kind_.Get(tx, key)) login.account = record->account;
+  kind_.RemoveLocal(tx, key);
+  if (kind_.KeyOfLink(tx, login.link) == key) kind_.RemoveLink(tx, login.link);
+  tx.AfterCommit(Task("count logout", [this] { online_.fetch_sub(1, std::memory_order_relaxed); }));
+  static_cast<void>(events_.Raise(tx, LoginChange::kLocalRemoved, login));
+}
+
+template <typename Key>
+void LoginBook<Key>::BreakLink(Transaction& tx, const LinkAddress& link) {
+  if (const std::optional<Key> key = kind_.KeyOfLink(tx, link)) BreakLink(tx, *key, link);
+}
+
+template <typename Key>
+void LoginBook<Key>::BreakLink(Transaction& tx, const Key& key, const LinkAddress& link) {
+  std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (!record || !record->live() || record->link != link) return;
+  if (record->state == LoginState::kLinkBroken) return;
+  record->state = LoginState::kLinkBroken;
+  kind_.Put(tx, key, *record);
+  static_cast<void>(events_.Raise(tx, LoginChange::kLinkBroken, LoginFrom(key, *record)));
+  timer_(tx, key, record->login_version, environment_.options.logout_delay);
+}
+
+template <typename Key>
+void LoginBook<Key>::ScheduleLogout(Transaction& tx, const Key& key, std::int64_t version,
+                                    std::chrono::nanoseconds delay) {
+  tx.AfterCommit(Task("await return", [this, key, version, delay] {
+    environment_.application->scheduler().After(
+        delay, Task("log out", [this, key, version] { LogoutIfBroken(key, version); }));
+  }));
+}
+
+template <typename Key>
+void LoginBook<Key>::LogoutIfBroken(const Key& key, std::int64_t version) {
+  environment_.RunUntilDone("log out after delay", [this, key, version](Transaction& tx) {
+    const std::optional<LoginRecord> record = kind_.Get(tx, key);
+    if (record && record->IsLogin(version) && record->state == LoginState::kLinkBroken) {
+      EndLogin(tx, key, *record, LogoutReason::kLinkBroken);
+    }
+    return result_code::kSuccess;
+  });
+}
+
+template <typename Key>
+void LoginBook<Key>::RemoveStaleLocal(Transaction& tx, const Key& key) {
+  const std::optional<LocalRecord> local = kind_.GetLocal(tx, key);
+  if (!local) return;
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (record && record->IsLogin(local->LoginVersion)) return;
+  RemoveLocal(tx, key, LogoutReason::kReplaced);
+}
+
+template <typename Key>
+Result<std::size_t> LoginBook<Key>::LogoutAllOf(std::int32_t server_id, bool crashed) {
+  struct Entry {
+    Key key;
+    std::int64_t version;
+  };
+  std::vector<Entry> entries;
+  const Result<void> walked = kind_.WalkServerLogins(
+      server_id,
+      [&entries](const Key& key, std::int64_t version) { entries.push_back({key, version}); });
+  if (!walked.ok()) return walked.error();
+  std::size_t ended = 0;
+  std::size_t failed = 0;
+  for (const Entry& entry : entries) {
+    (LogoutOneOf(server_id, entry.key, entry.version, crashed) ? ended : failed) += 1;
+  }
+  if (failed == 0) return ended;
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("{} of {} logins of server {} could not be ended: try again", failed,
+                           entries.size(), server_id));
+}
+
+template <typename Key>
+bool LoginBook<Key>::LogoutOneOf(std::int32_t server_id, const Key& key, std::int64_t version,
+                                 bool crashed) {
+  const std::int64_t code =
+      environment_.application->Call("log out of a server", [&](Transaction& tx) {
+        const std::optional<LoginRecord> record = kind_.Get(tx, key);
+        if (!record || !record->IsLogin(version)) {
+          kind_.RemoveServerLogin(tx, server_id, key);
+          return result_code::kSuccess;
+        }
+        if (crashed && !record->notify_marks.empty()) kind_.PutQueue(tx, key, {.Lost = true});
+        if (record->state == LoginState::kLoggedIn) {
+          KickAfterCommit(tx, record->link, BKick::ErrorReconnectServer, "the server has gone");
+        }
+        EndLogin(tx, key, *record, LogoutReason::kServerGone);
+        kind_.RemoveServerLogin(tx, server_id, key);
+        return result_code::kSuccess;
+      });
+  return code == result_code::kSuccess;
+}
+
+template <typename Key>
+std::optional<Login<Key>> LoginBook<Key>::LoginOf(Transaction& tx, const ProviderSession& session) {
+  const std::optional<Key> key = kind_.KeyOf(session);
+  if (!key) return std::nullopt;
+  const std::optional<LoginRecord> record = kind_.Get(tx, *key);
+  if (!record || !record->live() || record->link != session.address()) return std::nullopt;
+  return LoginFrom(*key, *record);
+}
+
+template <typename Key>
+std::optional<LocalRecord> LoginBook<Key>::LiveLocal(Transaction& tx, const Key& key) {
+  std::optional<LocalRecord> local = kind_.GetLocal(tx, key);
+  if (!local) return std::nullopt;
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (!record || !record->IsLogin(local->LoginVersion)) return std::nullopt;
+  return local;
+}
+
+template <typename Key>
+Login<Key> LoginBook<Key>::LoginFrom(const Key& key, const LoginRecord& record) const {
+  return {.key = key,
+          .account = record.account,
+          .state = record.state,
+          .link = record.link,
+          .version = record.login_version,
+          .server_id = record.server_id};
+}
+
+template <typename Key>
+void LoginBook<Key>::KickAfterCommit(Transaction& tx, const LinkAddress& link, std::int32_t code,
+                                     const char* why) {
+  tx.AfterCommit(Task("kick", [this, link, code, why] {
+    Links* links = environment_.links;
+    if (links == nullptr) return;
+    // If it is lost, the old client's messages still come, and LoginOf does not know them.
+    const Result<void> kicked = links->Kick(link, code, why, BKick::eControlClose);
+    if (!kicked.ok()) {
+      ZEZE_LOG_INFO("client {} of gateway {} is not kicked: {}", link.link_sid, link.link_name,
+                    kicked.error().message());
+    }
+  }));
+}
+
+template class LoginBook<AccountKey>;
+template class LoginBook<RoleId>;
+
+}  // namespace zeze::arch::internal

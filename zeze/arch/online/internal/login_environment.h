@@ -1,0 +1,67 @@
+// LoginEnvironment: what the parts of Logins have in common.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "zeze/app/application.h"
+#include "zeze/arch/online/direct_sender.h"
+#include "zeze/arch/online/internal/login_kind.h"
+#include "zeze/arch/online/login.h"
+#include "zeze/arch/provider/links.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/transaction/procedure_name.h"
+#include "zeze/transaction/result_code.h"
+
+namespace zeze::arch::internal {
+
+template <typename Key>
+struct LoginEnvironment {
+  LoginEnvironment(LoginKind<Key>& the_kind, OnlineOptions the_options)
+      : kind(the_kind), options(the_options) {}
+
+  LoginKind<Key>& kind;
+  const OnlineOptions options;
+  // From Start on.
+  Application* application = nullptr;
+  std::int32_t server_id = 0;
+  // Null: not connected. They outlive the application.
+  std::atomic<Links*> links = nullptr;
+  std::atomic<DirectSender*> direct = nullptr;
+
+  // Behind everything of the account that waits or runs on this server; so, behind the answer of
+  // the request that runs now. If that lane is full or closed, at once.
+  void PostBehind(std::string_view account, Task task) {
+    auto shared = std::make_shared<Task>(std::move(task));
+    const Result<void> posted =
+        application->one_by_one().Post(account, Task(shared->name(), [shared] { (*shared)(); }));
+    if (!posted.ok()) (*shared)();
+  }
+
+  // On a worker; again after a while, until it has been done. For procedures that find out
+  // themselves whether they still matter. Does not wait.
+  void RunUntilDone(ProcedureName name, OwnedProcedure procedure) {
+    auto retry = [this, name, procedure](std::int64_t code) {
+      if (code == result_code::kSuccess || code == result_code::kClosed) return;
+      ZEZE_LOG_WARNING("{} failed with {}: tried again in {} s", name.view(), code,
+                       std::chrono::duration<double>(options.suspect_period).count());
+      application->scheduler().After(
+          options.suspect_period,
+          Task(name.c_str(), [this, name, procedure] { RunUntilDone(name, procedure); }));
+    };
+    // A completion hears of a refusal, too, as kClosed.
+    const Result<void> submitted = application->Submit(name, procedure, retry);
+    if (!submitted.ok() && submitted.error().code() == ErrorCode::kOverloaded) {
+      retry(result_code::kBusy);
+    }
+  }
+};
+
+}  // namespace zeze::arch::internal
