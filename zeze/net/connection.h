@@ -128,13 +128,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // ServiceOptions::write_stall_timeout without progress.
   virtual void CloseWhenSent(std::string_view reason) = 0;
 
-  // Set in OnOpen, before any message is handled; then only read, until the connection is
-  // destroyed. What is inside is the service's to protect.
+  // Set in OnOpen, before any message is handled, unless ServiceOptions::admit gave one; then only
+  // read, until the connection is destroyed. What is inside is the service's to protect.
   void set_state(std::shared_ptr<ConnectionState> state) { state_ = std::move(state); }
   template <typename T>
   T* state() const {
     return static_cast<T*>(state_.get());
   }
+
+  // Of this connection, in place of ServiceOptions::frame_bytes_max: of one of the next frames on.
+  virtual void set_frame_bytes_max(std::size_t bytes_max) = 0;
 
   // Bytes that wait to be written.
   virtual std::size_t QueuedBytesApprox() const = 0;

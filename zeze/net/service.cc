@@ -243,8 +243,13 @@ Service::Statistics Service::GetStatistics() const {
   return {
       .accepted = impl_->accepted,
       .refused = impl_->refused,
+      .not_admitted = impl_->not_admitted,
       .handshakes_failed = impl_->handshakes_failed,
+      .handshake_timeouts = impl_->handshake_timeouts,
       .protocol_errors = impl_->protocol_errors,
+      .oversize_frames = impl_->oversize_frames,
+      .bad_compression = impl_->bad_compression,
+      .write_stalls = impl_->write_stalls,
       .sends_refused = impl_->sends_refused,
       .late_answers = impl_->late_answers,
   };

@@ -110,11 +110,13 @@ class Service {
   void HandleRaw(const ProtocolDescriptor& protocol, RawHandler handler,
                  const HandlerOptions& options = {});
 
-  // Requests and one-way messages of types that have no handler, for whoever forwards them; runs
-  // inline. Without it they close their connection.
+  // Messages of types that have no handler, for whoever forwards them; runs inline. Answers of such
+  // types that nobody here waits for are among them. Without it messages of unknown types close
+  // their connection, and such answers are dropped.
   void HandleUnknown(std::function<Result<void>(Connection& connection, const RawFrame& frame)>);
 
   void OnOpen(std::function<void(const ConnectionPtr& connection)> callback);
+  // The reason is kCorrupt if the connection was closed for what its peer sent, else kUnavailable.
   void OnClose(std::function<void(const ConnectionPtr& connection, const Error& reason)> callback);
 
   // Fails with kInUse if somebody listens there already, else with kUnavailable or
@@ -134,12 +136,17 @@ class Service {
   ConnectionPtr FindConnection(std::int64_t id) const;  // Null if there is none.
 
   struct Statistics {
-    std::uint64_t accepted = 0;           // Connections, ready or not.
-    std::uint64_t refused = 0;            // At connections_max.
-    std::uint64_t handshakes_failed = 0;  // Closed before they were ready.
-    std::uint64_t protocol_errors = 0;    // Closed for what their peer sent.
-    std::uint64_t sends_refused = 0;      // Output full.
-    std::uint64_t late_answers = 0;       // Dropped: nobody waited for them any more.
+    std::uint64_t accepted = 0;            // Connections, ready or not.
+    std::uint64_t refused = 0;             // At connections_max.
+    std::uint64_t not_admitted = 0;        // By ServiceOptions::admit.
+    std::uint64_t handshakes_failed = 0;   // Closed before they were ready, for whatever reason:
+    std::uint64_t handshake_timeouts = 0;  // for this one.
+    std::uint64_t protocol_errors = 0;     // Closed for what their peer sent. Among them:
+    std::uint64_t oversize_frames = 0;     // it claimed too large a frame;
+    std::uint64_t bad_compression = 0;     // it cannot be decompressed, or becomes too large.
+    std::uint64_t write_stalls = 0;        // Closed because their peer does not read.
+    std::uint64_t sends_refused = 0;       // Output full.
+    std::uint64_t late_answers = 0;        // Dropped: nobody waited for them any more.
   };
   Statistics GetStatistics() const;
 

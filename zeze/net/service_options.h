@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@
 #include "zeze/net/rsa.h"
 
 namespace zeze {
+
+class ConnectionState;
 
 // Where something that arrives on a connection is handled.
 enum class Dispatch : std::uint8_t {
@@ -95,6 +98,11 @@ struct ServiceOptions {
 
   // Accepted connections beyond this are closed at once.
   std::size_t connections_max = 1024;
+
+  // Asked for every accepted connection, on its network thread, before its TLS and handshake begin
+  // (behind a proxy: when the client's address is known). What it returns becomes the state of the
+  // connection and lives as long; null refuses, and the connection is closed without a word.
+  std::function<std::shared_ptr<ConnectionState>(const NetAddress& peer)> admit = nullptr;
 
   // Accepted connections that are not ready yet (proxy header, TLS, handshake). One more closes the
   // oldest of them: who is in earnest has ended its handshake long before, however many are not.

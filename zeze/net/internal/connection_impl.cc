@@ -72,7 +72,8 @@ ConnectionImpl::ConnectionImpl(Setup setup)
       dispatched_(service_->options.dispatched_messages_max,
                   service_->options.dispatched_bytes_max),
       output_(service_->options.output_bytes_max),
-      calls_(service_->options.calls_max) {
+      calls_(service_->options.calls_max),
+      frame_bytes_max_(service_->options.frame_bytes_max) {
   if (setup.tls != nullptr) {
     tls_ = accepted() ? TlsStream::ForServer(std::move(setup.tls))
                       : TlsStream::ForClient(std::move(setup.tls), setup.tls_name);
@@ -119,6 +120,15 @@ void ConnectionImpl::Start() {
 Result<void> ConnectionImpl::EnterPhase(Phase phase) {
   phase_ = phase;
   if (phase_ == Phase::kTls) {
+    if (accepted() && options().admit) {
+      std::shared_ptr<ConnectionState> state = options().admit(peer_address_);
+      if (state == nullptr) {
+        ++service_->not_admitted;
+        Close("it was not admitted");
+        return {};
+      }
+      set_state(std::move(state));
+    }
     if (tls_ != nullptr) {
       if (accepted()) return {};
       Result<void> started = tls_->Start();
@@ -228,9 +238,10 @@ void ConnectionImpl::FinishClose() {
   }
   const Dispatch dispatch = EventDispatch(options().dispatch);
   if (service_->on_close) {
+    const ErrorCode code = peer_failed_ ? ErrorCode::kCorrupt : ErrorCode::kUnavailable;
     Deliver(dispatch,
             Arrival{.task = Task("connection close",
-                                 [self = Self(), error = Error(ErrorCode::kUnavailable, reason)] {
+                                 [self = Self(), error = Error(code, reason)] {
                                    self->service_->on_close(self, error);
                                  })},
             nullptr);
@@ -257,6 +268,7 @@ void ConnectionImpl::HangUp() {
 
 void ConnectionImpl::FailPeer(const Error& error) {
   ++service_->protocol_errors;
+  peer_failed_ = true;
   service_->LogPeerError(Describe(), error.message());
   Close(error.message());
 }
@@ -264,9 +276,12 @@ void ConnectionImpl::FailPeer(const Error& error) {
 void ConnectionImpl::OnDeadline(std::chrono::nanoseconds now) {
   if (finished_) return;
   if (handshake_deadline_.count() != 0 && now >= handshake_deadline_) {
-    return Close(hung_up_ ? "the peer does not close" : "the handshake took too long");
+    if (hung_up_) return Close("the peer does not close");
+    ++service_->handshake_timeouts;
+    return Close("the handshake took too long");
   }
   if (stall_deadline_.count() != 0 && now >= stall_deadline_) {
+    ++service_->write_stalls;
     service_->LogPeerError(Describe(), "the peer does not read: nothing could be written for long");
     return Close("the peer does not read");
   }

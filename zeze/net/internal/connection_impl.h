@@ -63,6 +63,9 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   void Close(std::string_view reason) override;
   void CloseWhenSent(std::string_view reason) override;
   std::size_t QueuedBytesApprox() const override { return output_.bytes(); }
+  void set_frame_bytes_max(std::size_t bytes_max) override {
+    frame_bytes_max_.store(bytes_max, std::memory_order_relaxed);
+  }
 
   Result<void> SendOneWay(const ProtocolDescriptor& protocol, std::int64_t result_code,
                           PayloadWriter payload) override;
@@ -110,8 +113,9 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   Result<void> UnusualFrame(const RawFrame& raw);
   // `stream` begins with the frame.
   Result<void> OnMessage(const Frame& frame, std::string_view stream);
+  Result<void> OnAnswer(const Frame& frame, std::string_view stream);
+  Result<void> OnUnknown(std::string_view stream);
   HandlerEntry* FindEntry(std::int64_t type_id);
-  Result<void> OnAnswer(const Frame& frame, std::size_t batch_bytes);
   Result<void> AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame);
   void KeepBytes(Arrival& arrival, std::size_t batch_bytes);
   Result<void> EndCall(RpcTable::Call call, const RawReply& reply, std::size_t batch_bytes);
@@ -157,6 +161,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   bool proxy_protocol_ = false;
   bool was_ready_ = false;
   bool hung_up_ = false;
+  std::atomic<bool> peer_failed_ = false;
   bool finished_ = false;
   bool read_waiting_ = false;
   bool write_waiting_ = false;
@@ -197,6 +202,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   std::chrono::nanoseconds call_deadline_ ZEZE_GUARDED_BY(mutex_){0};  // That the loop knows of.
 
   std::atomic<bool> closing_ = false;
+  std::atomic<std::size_t> frame_bytes_max_;
   std::atomic<std::chrono::nanoseconds::rep> last_sent_ = 0;
 };
 

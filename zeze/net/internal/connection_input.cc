@@ -136,7 +136,8 @@ Result<void> ConnectionImpl::ConsumeProxyHeader(std::span<char> wire) {
   std::string rest(stream);
   input_.clear();
   if (Result<void> entered = EnterPhase(Phase::kTls); !entered.ok()) return entered;
-  return rest.empty() ? Result<void>() : Consume(rest);
+  if (rest.empty() || closing_) return {};  // Closing: it was not admitted.
+  return Consume(rest);
 }
 
 Result<void> ConnectionImpl::ConsumeTls(std::string_view wire) {
@@ -164,8 +165,9 @@ Result<void> ConnectionImpl::ConsumeWire(std::span<char> wire) {
     const std::span<char> piece = wire.first(std::min(wire.size(), kDecodePieceBytes));
     wire = wire.subspan(piece.size());
     decoded.clear();
-    const std::size_t bytes_max = std::max(kDecodedPieceBytesMax, 2 * options().frame_bytes_max);
+    const std::size_t bytes_max = std::max(kDecodedPieceBytesMax, 2 * frame_bytes_max_);
     Result<void> done = input_codec_->Decode(piece, bytes_max, decoded);
+    if (!done.ok()) ++service_->bad_compression;
     if (done.ok()) done = ConsumePlain(decoded);
     if (!done.ok()) return done;
   }
@@ -217,15 +219,17 @@ Result<void> ConnectionImpl::ConsumeFrames(std::string_view bytes) {
     }
     const std::string_view before = stream;
     Frame frame;
-    if (!TakeUsualFrame(stream, options().frame_bytes_max, frame)) {
-      Result<std::optional<RawFrame>> raw = TakeFrame(stream, options().frame_bytes_max);
-      if (!raw.ok()) return raw.error();
+    if (!TakeUsualFrame(stream, frame_bytes_max_, frame)) {
+      Result<std::optional<RawFrame>> raw = TakeFrame(stream, frame_bytes_max_);
+      if (!raw.ok()) {
+        ++service_->oversize_frames;
+        return raw.error();
+      }
       if (!raw.value().has_value()) break;
       return UnusualFrame(*raw.value());
     }
-    const Result<void> done = frame.family == FrameFamily::kResponse
-                                  ? OnAnswer(frame, before.size())
-                                  : OnMessage(frame, before);
+    const Result<void> done =
+        frame.family == FrameFamily::kResponse ? OnAnswer(frame, before) : OnMessage(frame, before);
     if (!done.ok()) return done;
   }
   if (!joined) {
@@ -263,9 +267,7 @@ Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stre
       static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
       return SendAnswer(kKeepAlive, frame.session_id, 0, [](ByteWriter& out) { out.WriteEnd(); });
     }
-    if (service_->unknown) {
-      return service_->unknown(*this, *TakeFrame(stream, options().frame_bytes_max).value());
-    }
+    if (service_->unknown) return OnUnknown(stream);
     return Error(ErrorCode::kCorrupt,
                  fmt::format("a {} message of module {} protocol {}, which this service does not "
                              "know",
@@ -285,6 +287,10 @@ Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stre
   return {};
 }
 
+Result<void> ConnectionImpl::OnUnknown(std::string_view stream) {
+  return service_->unknown(*this, *TakeFrame(stream, frame_bytes_max_).value());
+}
+
 Result<void> ConnectionImpl::AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame) {
   if (options().close_when_no_handler) {
     return Error(ErrorCode::kCorrupt,
@@ -295,12 +301,13 @@ Result<void> ConnectionImpl::AnswerWithoutHandler(const HandlerEntry& entry, con
                     [](ByteWriter& out) { out.WriteEnd(); });
 }
 
-Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::size_t batch_bytes) {
+Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::string_view stream) {
+  const std::int64_t type_id = ProtocolTypeId(frame.module_id, frame.protocol_id);
   std::optional<RpcTable::Call> call;
   {
     MutexLock lock(mutex_);
     const RpcTable::Call* found = calls_.Find(frame.session_id);
-    if (found != nullptr && found->type_id != ProtocolTypeId(frame.module_id, frame.protocol_id)) {
+    if (found != nullptr && found->type_id != type_id) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("the answer to call {} has the type of another protocol (module {} "
                                "protocol {})",
@@ -309,13 +316,14 @@ Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::size_t batch_byte
     call = calls_.Take(frame.session_id);
   }
   if (!call.has_value()) {
+    if (service_->unknown && FindEntry(type_id) == nullptr) return OnUnknown(stream);
     ++service_->late_answers;
     ZEZE_LOG_DEBUG("{}: dropped an answer to call {}, for which nobody waits", Describe(),
                    frame.session_id);
     return {};
   }
   const RawReply reply{.result_code = frame.result_code, .payload = frame.payload};
-  return EndCall(std::move(*call), reply, batch_bytes);
+  return EndCall(std::move(*call), reply, stream.size());
 }
 
 Result<void> ConnectionImpl::EndCall(RpcTable::Call call, const RawReply& reply,

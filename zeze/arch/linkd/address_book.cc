@@ -1,0 +1,104 @@
+#include "zeze/arch/linkd/address_book.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "zeze/base/mutex.h"
+#include "zeze/net/net_address.h"
+
+namespace zeze::arch {
+
+namespace {
+
+// A customer of a provider has a whole network of IPv6 addresses.
+constexpr std::size_t kNetworkBytes = 8;
+
+std::string KeyOf(const NetAddress& address) {
+  const std::string_view bytes = address.bytes();
+  return std::string(bytes.size() > kNetworkBytes ? bytes.substr(0, kNetworkBytes) : bytes);
+}
+
+}  // namespace
+
+AddressBook::AddressBook(AddressLimits limits)
+    : limits_(std::move(limits)),
+      attempt_rate_(limits_.attempts),
+      message_rate_(limits_.messages),
+      strike_rate_(limits_.strikes) {}
+
+AddressBook::Admission AddressBook::Admit(const NetAddress& peer, Time now) {
+  std::string key = KeyOf(peer);
+  const MutexLock lock(mutex_);
+  auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    if (entries_.size() >= limits_.addresses_max) Forget(now);
+    if (entries_.size() >= limits_.addresses_max) {
+      return {.verdict = AddressVerdict::kTooManyAttempts};
+    }
+    auto entry = std::make_shared<Entry>();
+    entry->key = key;
+    entry->address = peer;
+    entry->exempt = limits_.exempt.contains(peer.IpText());
+    found = entries_.emplace(std::move(key), std::move(entry)).first;
+  }
+  Entry& entry = *found->second;
+  if (!entry.exempt) {
+    if (now < entry.banned_until) return {.verdict = AddressVerdict::kBanned};
+    if (!entry.attempts.Take(attempt_rate_, now)) {
+      return {.verdict = AddressVerdict::kTooManyAttempts};
+    }
+    if (limits_.connections_max != 0 && entry.connections >= limits_.connections_max) {
+      return {.verdict = AddressVerdict::kTooManyConnections};
+    }
+  }
+  ++entry.connections;
+  return {.entry = found->second};
+}
+
+void AddressBook::Leave(Entry& entry) {
+  const MutexLock lock(mutex_);
+  --entry.connections;
+}
+
+bool AddressBook::Strike(Entry& entry, Time now) {
+  const MutexLock lock(mutex_);
+  if (entry.exempt || entry.strikes.Take(strike_rate_, now)) return false;
+  const bool is_new = now >= entry.banned_until;
+  entry.banned_until = now + limits_.ban;
+  return is_new;
+}
+
+std::vector<AddressBook::Ban> AddressBook::Bans(Time now) const {
+  std::vector<Ban> bans;
+  const MutexLock lock(mutex_);
+  for (const auto& [key, entry] : entries_) {
+    if (now < entry->banned_until) {
+      bans.push_back({.address = entry->address, .remaining = entry->banned_until - now});
+    }
+  }
+  return bans;
+}
+
+void AddressBook::Sweep(Time now) {
+  const MutexLock lock(mutex_);
+  Forget(now);
+}
+
+void AddressBook::Forget(Time now) {
+  std::erase_if(entries_, [now](const auto& one) {
+    const Entry& entry = *one.second;
+    return entry.connections == 0 && now >= entry.banned_until && entry.attempts.IsFull(now) &&
+           entry.strikes.IsFull(now) && entry.messages.IsFull(now);
+  });
+}
+
+std::size_t AddressBook::size() const {
+  const MutexLock lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace zeze::arch

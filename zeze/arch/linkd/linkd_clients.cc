@@ -1,0 +1,489 @@
+// The side of a gateway to which clients connect.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "Zeze/Builtin/LinkdAuth.h"
+#include "Zeze/Builtin/LinkdBase.h"
+#include "Zeze/Builtin/Provider.h"
+#include "zeze/arch/linkd/address_book.h"
+#include "zeze/arch/linkd/authenticator.h"
+#include "zeze/arch/linkd/bindings.h"
+#include "zeze/arch/linkd/client_session.h"
+#include "zeze/arch/linkd/gateway_messages.h"
+#include "zeze/arch/linkd/linkd.h"
+#include "zeze/arch/linkd/linkd_impl.h"
+#include "zeze/arch/linkd/provider_directory.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/protocol.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/transaction/result_code.h"
+
+namespace zeze::arch {
+
+namespace linkd_auth = Zeze::Builtin::LinkdAuth;
+namespace provider = Zeze::Builtin::Provider;
+using Zeze::Builtin::LinkdBase::BReportError;
+using Zeze::Builtin::LinkdBase::ReportError;
+
+namespace {
+
+// How often a client hears of what it cannot help at the moment.
+constexpr std::chrono::seconds kReportPeriod{1};
+
+constexpr auto kEmpty = [](ByteWriter& out) { out.WriteEnd(); };
+
+}  // namespace
+
+std::shared_ptr<ConnectionState> Linkd::Impl::Admit(const NetAddress& peer) {
+  const Time now = Now();
+  const AddressBook::Admission admission = book_->Admit(peer, now);
+  switch (admission.verdict) {
+    case AddressVerdict::kAdmitted:
+      break;
+    case AddressVerdict::kBanned:
+      Count(Refusal::kBanned);
+      return nullptr;
+    case AddressVerdict::kTooManyConnections:
+      Count(Refusal::kAddressConnections);
+      return nullptr;
+    case AddressVerdict::kTooManyAttempts:
+      Count(Refusal::kAddressAttempts);
+      return nullptr;
+  }
+  auto session = std::make_shared<ClientSession>(book_, admission.entry, now);
+  std::optional<std::chrono::milliseconds> later;
+  {
+    const MutexLock lock(ramp_mutex_);
+    later = ramp_.Refuse(now);
+  }
+  if (later.has_value()) {
+    if (!retry_bucket_.Take(retry_hints_, now)) {
+      Count(Refusal::kRampSilent);
+      return nullptr;
+    }
+    session->retry_after = *later;
+  }
+  return session;
+}
+
+void Linkd::Impl::OnClientOpen(const ConnectionPtr& client) {
+  auto& session = *client->state<ClientSession>();
+  if (session.retry_after.count() != 0) {
+    Count(Refusal::kRamp);
+    const auto milliseconds = static_cast<std::int32_t>(session.retry_after.count());
+    Report(*client, BReportError::FromLink, BReportError::CodeProviderBusy,
+           fmt::format("retry after {} ms", milliseconds));
+    static_cast<void>(client->Send<linkd_auth::RetryAfter>({.milliseconds = milliseconds}));
+    return CloseClient(*client, "too many clients at once after the start");
+  }
+  const std::optional<std::int64_t> sid = sids_->Next();
+  if (sids_->WantsRefill()) RefillSids();
+  if (!sid.has_value()) {
+    Count(Refusal::kNoSessionId);
+    return CloseClient(*client, "there are no session ids");
+  }
+  session.sid = *sid;
+  client->set_frame_bytes_max(
+      std::min(options_.limits.unauthenticated_bytes_max, options_.clients.frame_bytes_max));
+  sessions_.Add(*sid, client);
+  const MutexLock lock(waiting_mutex_);
+  waiting_.emplace(session.accepted_at + options_.limits.authentication_timeout, client);
+}
+
+void Linkd::Impl::OnClientClose(const ConnectionPtr& client, const Error& reason) {
+  auto& session = *client->state<ClientSession>();
+  if (reason.code() == ErrorCode::kCorrupt) Strike(session, Now());
+  session.SetClosing();
+  sessions_.Remove(session.sid);
+  bool authenticated = false;
+  {
+    // Every server that it was bound to hears of it once; nobody is bound to it any more.
+    const MutexLock lock(session.mutex);
+    session.closed = true;
+    authenticated = session.account_entry != nullptr;
+    if (authenticated) {
+      provider::BLinkBroken broken{.account = session.account,
+                                   .linkSid = session.sid,
+                                   .reason = provider::BLinkBroken::REASON_PEERCLOSE};
+      if (session.user_state != nullptr) broken.userState = *session.user_state;
+      for (const ProviderLinkPtr& link : session.bindings.links()) {
+        // A server that cannot be told has gone, or is as good as gone.
+        static_cast<void>(link->connection->Send<provider::LinkBroken>(broken));
+      }
+    }
+    session.bindings = Bindings();
+  }
+  if (!authenticated) return;
+  const MutexLock lock(accounts_mutex_);
+  if (--session.account_entry->sessions == 0) accounts_.erase(session.account);
+}
+
+void Linkd::Impl::ExpireUnauthenticated(Time now) {
+  while (true) {
+    ConnectionPtr late;
+    {
+      const MutexLock lock(waiting_mutex_);
+      if (waiting_.empty() || waiting_.begin()->first > now) return;
+      late = waiting_.begin()->second.lock();
+      waiting_.erase(waiting_.begin());
+    }
+    if (late == nullptr) continue;
+    auto& session = *late->state<ClientSession>();
+    if (!session.Advance(Phase::kNew, Phase::kClosing) &&
+        !session.Advance(Phase::kAuthenticating, Phase::kClosing)) {
+      continue;
+    }
+    Count(Refusal::kAuthTimeout);
+    late->Close("it did not authenticate itself in time");
+  }
+}
+
+Result<void> Linkd::Impl::OnAuth(Connection& client, const Frame& frame) {
+  auto& session = *client.state<ClientSession>();
+  if (!TakeUnauthenticatedBytes(client, session, frame)) return {};
+  linkd_auth::BAuth given;
+  ByteReader in(frame.payload);
+  given.Decode(in);
+  if (!in.ok()) return in.ToError(linkd_auth::Auth::kDescriptor.full_name);
+  if (!session.Advance(Phase::kNew, Phase::kAuthenticating)) {
+    return client.SendAnswer(linkd_auth::Auth::kDescriptor, frame.session_id,
+                             result_code::kDuplicateRequest, kEmpty);
+  }
+  workers_.Post(Task(
+      "authenticate a client",
+      [self = shared_from_this(), connection = client.shared_from_this(), call = frame.session_id,
+       given = std::move(given)] { self->Authenticate(connection, call, given); }));
+  return {};
+}
+
+void Linkd::Impl::Authenticate(const ConnectionPtr& client, std::int64_t call,
+                               const linkd_auth::BAuth& given) {
+  auto& session = *client->state<ClientSession>();
+  Result<ClientIdentity> identity =
+      options_.authenticator->Authenticate({.token = given.token.bytes,
+                                            .app_version = given.appVersion,
+                                            .address = client->peer_address()});
+  if (!identity.ok()) {
+    Count(identity.error().code() == ErrorCode::kConflict ? Refusal::kReplayedToken
+                                                          : Refusal::kBadToken);
+    Strike(session, Now());
+    ZEZE_LOG_INFO("{}: not authenticated: {}", client->Describe(), identity.error().message());
+    static_cast<void>(
+        client->SendAnswer(linkd_auth::Auth::kDescriptor, call, result_code::kAuthFail, kEmpty));
+    return CloseClient(*client, "it was not authenticated");
+  }
+  if (Result<void> accepted = Accept(*client, identity.value()); !accepted.ok()) return;
+  const linkd_auth::BAuthResult result{.account = identity.value().account, .linkSid = session.sid};
+  static_cast<void>(client->SendAnswer(linkd_auth::Auth::kDescriptor, call, 0,
+                                       [&result](ByteWriter& out) { result.Encode(out); }));
+}
+
+Result<void> Linkd::Impl::Accept(Connection& client, const ClientIdentity& identity) {
+  auto& session = *client.state<ClientSession>();
+  session.Advance(Phase::kNew, Phase::kAuthenticating);
+  {
+    const MutexLock lock(session.mutex);
+    if (session.closed || session.account_entry != nullptr) {
+      return Error(ErrorCode::kConflict, "the client is closed, or was authenticated before");
+    }
+    const MutexLock accounts_lock(accounts_mutex_);
+    std::shared_ptr<AccountEntry>& entry = accounts_[identity.account];
+    if (entry == nullptr) entry = std::make_shared<AccountEntry>();
+    ++entry->sessions;
+    session.account = identity.account;
+    session.main_version = MainVersion(identity.app_version);
+    session.account_entry = entry;
+    if (!identity.context.empty()) {
+      session.user_state = std::make_unique<provider::BUserState>();
+      session.user_state->context = identity.context;
+    }
+  }
+  client.set_frame_bytes_max(options_.clients.frame_bytes_max);
+  if (!session.Advance(Phase::kAuthenticating, Phase::kAuthenticated)) {
+    return Error(ErrorCode::kConflict, "the client is closing");
+  }
+  authenticated_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+bool Linkd::Impl::TakeUnauthenticatedBytes(Connection& client, ClientSession& session,
+                                           const Frame& frame) {
+  const Phase phase = session.phase();
+  if (phase == Phase::kAuthenticated) return true;
+  if (phase == Phase::kClosing) return false;
+  session.unauthenticated_bytes += kFrameHeaderBytes + frame.payload.size();
+  if (session.unauthenticated_bytes <= options_.limits.unauthenticated_bytes_max) return true;
+  Count(Refusal::kUnauthenticatedBytes);
+  Strike(session, Now());
+  CloseClient(client, "too many bytes before it was authenticated");
+  return false;
+}
+
+// Counted like every message, or it would be the one for floods.
+Result<void> Linkd::Impl::OnKeepAlive(Connection& client, const Frame& frame) {
+  auto& session = *client.state<ClientSession>();
+  if (!TakeUnauthenticatedBytes(client, session, frame)) return {};
+  const Time now = Now();
+  if (!session.messages.Take(session_messages_, now)) {
+    Count(Refusal::kSessionRate);
+    if (session.refusals.Take(refused_messages_, now)) return {};
+    Count(Refusal::kFlood);
+    Strike(session, now);
+    CloseClient(client, "a flood of keep-alives");
+    return {};
+  }
+  static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
+  return client.SendAnswer(kKeepAlive, frame.session_id, 0, kEmpty);
+}
+
+Result<void> Linkd::Impl::OnClientFrame(Connection& client, const RawFrame& frame) {
+  auto& session = *client.state<ClientSession>();
+  switch (session.phase()) {
+    case Phase::kAuthenticated:
+      break;
+    case Phase::kClosing:
+      return {};
+    default:
+      RefuseUnauthenticated(client, session, "it has to authenticate itself first");
+      return {};
+  }
+  if (limits_rates_ && !WithinLimits(client, session, frame)) return {};
+  const bool is_request = FamilyOfBody(frame.body) == FrameFamily::kRequest;
+  if (is_request && !TakeInFlight(session)) {
+    RefuseMessage(client, session, frame, Refusal::kInFlight, Now());
+    return {};
+  }
+  switch (TryForward(session, frame)) {
+    case Forwarded::kSent:
+      forwarded_.fetch_add(1, std::memory_order_relaxed);
+      return {};
+    case Forwarded::kBusy:
+      Count(Refusal::kBusy);
+      AnswerBusy(client, frame);
+      break;
+    case Forwarded::kFull:
+      Count(Refusal::kProviderFull);
+      AnswerBusy(client, frame);
+      break;
+    case Forwarded::kNotBound:
+      ForwardUnbound(client, session, frame, false);
+      return {};
+    case Forwarded::kGone:
+      ForwardUnbound(client, session, frame, true);
+      return {};
+  }
+  if (is_request) session.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  return {};
+}
+
+void Linkd::Impl::RefuseUnauthenticated(Connection& client, ClientSession& session,
+                                        std::string_view why) {
+  Count(Refusal::kUnauthenticated);
+  Strike(session, Now());
+  Report(client, BReportError::FromLink, BReportError::CodeNotAuthed, why);
+  CloseClient(client, why);
+}
+
+bool Linkd::Impl::TakeInFlight(ClientSession& session) {
+  if (options_.limits.in_flight_max <= 0) return true;
+  const std::int32_t before = session.in_flight.fetch_add(1, std::memory_order_relaxed);
+  if (before < options_.limits.in_flight_max) return true;
+  const Time now = Now();
+  const Time last(session.last_answer_at.load(std::memory_order_relaxed));
+  if (last.count() == 0) session.last_answer_at = now.count();
+  if (last.count() != 0 && now - last > options_.limits.in_flight_lost) {
+    session.in_flight = 1;
+    session.last_answer_at = now.count();
+    return true;
+  }
+  session.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+// kCount: nothing is.
+Refusal Linkd::Impl::FindExceeded(ClientSession& session, std::int64_t type, std::size_t bytes,
+                                  Time now) {
+  if (!session.messages.Take(session_messages_, now)) return Refusal::kSessionRate;
+  if (!session.bytes.Take(session_bytes_, now, static_cast<double>(bytes))) {
+    return Refusal::kSessionBytes;
+  }
+  if (!session.account_entry->messages.Take(account_messages_, now)) return Refusal::kAccountRate;
+  if (book_->limits_messages() && !book_->TakeMessage(*session.address, now)) {
+    return Refusal::kAddressRate;
+  }
+  const Rule* rule = RuleOf(type);
+  if (rule == nullptr) return Refusal::kCount;
+  if (rule->rule.bytes_max != 0 && bytes > rule->rule.bytes_max) return Refusal::kOversizeProtocol;
+  if (rule->rate.unlimited()) return Refusal::kCount;
+  if (session.protocols.empty()) session.protocols = std::vector<TokenBucket>(rules_.size());
+  return session.protocols[rule->index].Take(rule->rate, now) ? Refusal::kCount
+                                                              : Refusal::kProtocolRate;
+}
+
+bool Linkd::Impl::WithinLimits(Connection& client, ClientSession& session, const RawFrame& frame) {
+  const Time now = Now();
+  const std::int64_t type = ProtocolTypeId(frame.module_id, frame.protocol_id);
+  const Refusal exceeded = FindExceeded(session, type, frame.body.size() + kFrameHeaderBytes, now);
+  if (exceeded == Refusal::kCount) return true;
+  RefuseMessage(client, session, frame, exceeded, now);
+  return false;
+}
+
+void Linkd::Impl::RefuseMessage(Connection& client, ClientSession& session, const RawFrame& frame,
+                                Refusal why, Time now) {
+  Count(why);
+  if (why == Refusal::kOversizeProtocol || !session.refusals.Take(refused_messages_, now)) {
+    if (why != Refusal::kOversizeProtocol) Count(Refusal::kFlood);
+    Strike(session, now);
+    Report(client, BReportError::FromLink, BReportError::CodeMuteKick, ToString(why));
+    return CloseClient(client, ToString(why));
+  }
+  // Of the reports one a second is enough, or they would be the flood.
+  const bool report = now - session.limit_reported_at >= kReportPeriod;
+  if (report) session.limit_reported_at = now;
+  AnswerCode(client, frame, result_code::kBusy);
+  if (report) {
+    Report(client, BReportError::FromLink, BReportError::CodeProviderBusy, ToString(why));
+  }
+}
+
+// As a whole frame: Zeze 1.6 forgets its header, and what comes behind it is lost for the client.
+void Linkd::Impl::AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code) {
+  if (FamilyOfBody(frame.body) != FrameFamily::kRequest) return;
+  const Result<Frame> request = ParseFrame(frame);
+  if (!request.ok()) return;
+  const ProtocolDescriptor protocol{
+      .module_id = frame.module_id, .protocol_id = frame.protocol_id, .is_rpc = true};
+  static_cast<void>(client.SendAnswer(protocol, request.value().session_id, code, kEmpty));
+}
+
+void Linkd::Impl::AnswerBusy(Connection& client, const RawFrame& frame) {
+  AnswerCode(client, frame, result_code::kBusy);
+  Report(client, BReportError::FromLink, BReportError::CodeProviderBusy, "the server is busy");
+}
+
+Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const RawFrame& frame) {
+  const MutexLock lock(session.mutex);
+  ProviderLink* link = session.bindings.Find(frame.module_id);
+  if (link == nullptr) return Forwarded::kNotBound;
+  if (link->overloaded()) return Forwarded::kBusy;
+  DispatchFields fields{.link_sid = session.sid,
+                        .account = session.account,
+                        .type = ProtocolTypeId(frame.module_id, frame.protocol_id),
+                        .body = frame.body};
+  if (session.user_state != nullptr) {
+    fields.context = session.user_state->context;
+    fields.context_bytes = session.user_state->contextx.bytes;
+    fields.online_set_name = session.user_state->onlineSetName;
+  }
+  const Result<void> sent =
+      link->connection->SendOneWay(provider::Dispatch::kDescriptor, 0,
+                                   [&fields](ByteWriter& out) { WriteDispatch(fields, out); });
+  if (sent.ok()) {
+    link->gauge.requests.fetch_add(1, std::memory_order_relaxed);
+    return Forwarded::kSent;
+  }
+  return sent.error().code() == ErrorCode::kOverloaded ? Forwarded::kFull : Forwarded::kGone;
+}
+
+bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link,
+                             const std::vector<std::int32_t>& modules) {
+  const MutexLock lock(session.mutex);
+  if (link->closed || session.closed) return false;
+  for (const std::int32_t module : modules) session.bindings.Bind(module, link);
+  return true;
+}
+
+// The module is not bound, or its server does not answer any more.
+void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, const RawFrame& frame,
+                                 bool was_bound) {
+  const bool is_request = FamilyOfBody(frame.body) == FrameFamily::kRequest;
+  const NetAddress& peer = client.peer_address();
+  std::string source(peer.bytes());
+  source.push_back(static_cast<char>(peer.port() >> 8));
+  source.push_back(static_cast<char>(peer.port() & 0xff));
+  std::string context;
+  {
+    const MutexLock lock(session.mutex);
+    if (session.user_state != nullptr) context = session.user_state->context;
+  }
+  // The second time only if the server that was chosen has just gone.
+  constexpr int kAttempts = 3;
+  Choice choice;
+  bool dynamic = false;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    ProviderLinkPtr link;
+    std::vector<std::int32_t> modules;
+    {
+      const MutexLock lock(directory_mutex_);
+      dynamic = directory_.IsDynamic(frame.module_id);
+      if (dynamic) break;
+      choice = directory_.Choose(frame.module_id, {.account = session.account,
+                                                   .context = context,
+                                                   .source_address = source,
+                                                   .main_version = session.main_version});
+      if (choice.provider == 0) break;
+      link = links_.at(choice.provider);
+      modules = directory_.StaticModules(choice.provider);
+    }
+    if (!BindChosen(session, link, modules)) continue;
+    const Forwarded sent = TryForward(session, frame);
+    if (sent == Forwarded::kSent) {
+      forwarded_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    choice.busy = sent == Forwarded::kBusy || sent == Forwarded::kFull;
+    if (choice.busy) break;
+    choice.failure = 101;  // Of Zeze 1.6: its socket is gone.
+  }
+  if (is_request) session.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  if (dynamic && !was_bound) {
+    Count(Refusal::kNotBound);
+    const Time now = Now();
+    if (now - session.unbound_reported_at < kReportPeriod) return;
+    session.unbound_reported_at = now;
+    return Report(client, BReportError::FromDynamicModule, frame.module_id, {});
+  }
+  if (choice.busy) {
+    Count(Refusal::kBusy);
+    return AnswerBusy(client, frame);
+  }
+  Count(choice.failure == kFailureUnknownModule ? Refusal::kUnknownModule : Refusal::kNoProvider);
+  AnswerCode(client, frame, result_code::kProviderNotExist);
+  Report(client, BReportError::FromLink, BReportError::CodeNoProvider,
+         fmt::format("no server for module {} ({})", frame.module_id, choice.failure));
+}
+
+void Linkd::Impl::Report(Connection& client, std::int32_t from, std::int32_t code,
+                         std::string_view description) {
+  // Who has no room for it has worse to worry about.
+  static_cast<void>(
+      client.Send<ReportError>({.from = from, .code = code, .desc = std::string(description)}));
+}
+
+void Linkd::Impl::CloseClient(Connection& client, std::string_view reason) {
+  client.state<ClientSession>()->SetClosing();
+  client.CloseWhenSent(reason);
+}
+
+}  // namespace zeze::arch

@@ -1,0 +1,362 @@
+// The side of a gateway to which servers connect.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "Zeze/Builtin/LinkdBase.h"
+#include "Zeze/Builtin/Provider.h"
+#include "zeze/arch/linkd/bindings.h"
+#include "zeze/arch/linkd/client_session.h"
+#include "zeze/arch/linkd/gateway_messages.h"
+#include "zeze/arch/linkd/linkd.h"
+#include "zeze/arch/linkd/linkd_impl.h"
+#include "zeze/arch/linkd/provider_directory.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service.h"
+#include "zeze/registry/messages.h"
+#include "zeze/registry/service/service_list.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze::arch {
+
+namespace provider = Zeze::Builtin::Provider;
+using Zeze::Builtin::LinkdBase::BReportError;
+
+namespace {
+
+// Where logins are handled (Online of accounts, Game.Online): who was logged in there has to log in
+// again.
+constexpr std::int32_t kLoginModules[] = {11013, 11100};
+
+bool HasLogin(const std::vector<std::int32_t>& modules) {
+  for (const std::int32_t module : modules) {
+    for (const std::int32_t login : kLoginModules) {
+      if (module == login) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void Linkd::Impl::AddProviderHandlers() {
+  providers_->OnOpen([this](const ConnectionPtr& connection) { OnProviderOpen(connection); });
+  providers_->OnClose(
+      [this](const ConnectionPtr& connection, const Error&) { OnProviderClose(connection); });
+  providers_->Handle<provider::AnnounceProviderInfo>(
+      [this](Message<provider::AnnounceProviderInfo> message) { OnAnnounce(std::move(message)); });
+  providers_->Handle<provider::Bind>(
+      [this](Request<provider::Bind> request) { OnBind(std::move(request)); });
+  providers_->Handle<provider::UnBind>(
+      [this](Request<provider::UnBind> request) { OnUnbind(std::move(request)); });
+  providers_->Handle<provider::Subscribe>(
+      [this](Request<provider::Subscribe> request) { OnSubscribe(std::move(request)); });
+  providers_->Handle<provider::SetDisableChoice>(
+      [this](Request<provider::SetDisableChoice> request) {
+        OnSetDisableChoice(std::move(request));
+      });
+  providers_->HandleRaw(
+      provider::Send::kDescriptor,
+      [this](Connection& connection, const Frame& frame) { return OnSend(connection, frame); });
+  providers_->HandleRaw(provider::Broadcast::kDescriptor,
+                        [this](Connection& connection, const Frame& frame) {
+                          return OnBroadcast(connection, frame);
+                        });
+  providers_->Handle<provider::SetUserState>(
+      [this](const Message<provider::SetUserState>& message) { OnSetUserState(message); });
+  providers_->Handle<provider::Kick>(
+      [this](const Message<provider::Kick>& message) { OnKick(message); });
+}
+
+void Linkd::Impl::OnProviderOpen(const ConnectionPtr& connection) {
+  auto link = std::make_shared<ProviderLink>(connection->id(), connection);
+  connection->set_state(std::make_shared<ProviderState>(link));
+  const MutexLock lock(directory_mutex_);
+  links_.emplace(link->id, std::move(link));
+}
+
+void Linkd::Impl::OnProviderClose(const ConnectionPtr& connection) {
+  ProviderLinkPtr link;
+  {
+    const MutexLock lock(directory_mutex_);
+    const auto found = links_.find(connection->id());
+    link = std::move(found->second);
+    links_.erase(found);
+    directory_.Remove(link->id);
+  }
+  UnbindEverywhere(*link);
+}
+
+void Linkd::Impl::UnbindEverywhere(ProviderLink& link) {
+  link.closed = true;
+  sessions_.ForEach([&link](const ConnectionPtr& client) {
+    auto& session = *client->state<ClientSession>();
+    std::vector<std::int32_t> modules;
+    {
+      const MutexLock lock(session.mutex);
+      modules = session.bindings.UnbindAll(link);
+    }
+    if (modules.empty()) return;
+    session.in_flight = 0;  // Nobody answers them any more.
+    if (HasLogin(modules))
+      Report(*client, BReportError::FromLink, BReportError::CodeProviderBroken, {});
+  });
+}
+
+void Linkd::Impl::OnAnnounce(Message<provider::AnnounceProviderInfo> message) {
+  const ProviderLinkPtr link = LinkOf(*message.connection);
+  const provider::BAnnounceProviderInfo& info = message.argument;
+  // Of the server before: it is the same one, which has noticed sooner that its connection broke.
+  ProviderLinkPtr replaced;
+  {
+    const MutexLock lock(directory_mutex_);
+    const std::optional<ProviderId> old =
+        directory_.Announce(link->id, std::shared_ptr<ProviderGauge>(link, &link->gauge), info);
+    if (old.has_value()) replaced = links_.at(*old);
+  }
+  ZEZE_LOG_INFO("{}: server {} of {}, version {:x}", message.connection->Describe(),
+                info.ServiceIdentity, info.ServiceNamePrefix, info.AppVersion);
+  if (replaced == nullptr) return;
+  UnbindEverywhere(*replaced);
+  replaced->connection->Close("the server has connected again");
+}
+
+void Linkd::Impl::SubscribeServices(const std::vector<std::string>& names) {
+  if (agent_ == nullptr) return;
+  for (const std::string& name : names) {
+    {
+      const MutexLock lock(directory_mutex_);
+      if (!subscribed_.emplace(name, true).second) continue;
+    }
+    agent_->Subscribe({.name = name},
+                      [this](const registry::ServiceListPtr& list, const registry::ServiceChange&) {
+                        const MutexLock lock(directory_mutex_);
+                        directory_.OnServiceList(*list);
+                      });
+  }
+}
+
+void Linkd::Impl::OnLoad(const registry::ServerLoad& load) {
+  provider::BLoad decoded;
+  ByteReader in(load.param);
+  decoded.Decode(in);
+  if (!in.ok()) {
+    ZEZE_LOG_WARNING("{}: the load of {}:{} cannot be decoded: {}", options_.name, load.ip,
+                     load.port, in.error_message());
+    return;
+  }
+  const MutexLock lock(directory_mutex_);
+  directory_.OnLoad(load.ip, load.port, decoded);
+}
+
+void Linkd::Impl::OnBind(Request<provider::Bind> request) {
+  const ProviderLinkPtr link = LinkOf(*request.connection());
+  const provider::BBind& bind = request.argument();
+  if (bind.linkSids.empty()) {
+    std::optional<std::vector<std::string>> names;
+    {
+      const MutexLock lock(directory_mutex_);
+      names = directory_.Bind(link->id, bind.modules);
+    }
+    if (names.has_value()) SubscribeServices(*names);
+    static_cast<void>(
+        request.AnswerCode(names.has_value() ? provider::Bind::Success : provider::Bind::Failed));
+    return;
+  }
+  bool all = true;
+  for (const std::int64_t sid : bind.linkSids) {
+    const ConnectionPtr client = sessions_.Find(sid);
+    if (client == nullptr) {
+      all = false;
+      continue;
+    }
+    std::vector<std::int32_t> modules;
+    for (const auto& [module, about] : bind.modules) modules.push_back(module);
+    all = BindChosen(*client->state<ClientSession>(), link, modules) && all;
+  }
+  static_cast<void>(request.AnswerCode(all ? provider::Bind::Success : provider::Bind::Failed));
+}
+
+void Linkd::Impl::OnUnbind(Request<provider::UnBind> request) {
+  const ProviderLinkPtr link = LinkOf(*request.connection());
+  const provider::BBind& bind = request.argument();
+  if (bind.linkSids.empty()) {
+    const MutexLock lock(directory_mutex_);
+    directory_.Unbind(link->id, bind.modules);
+  }
+  for (const std::int64_t sid : bind.linkSids) {
+    const ConnectionPtr client = sessions_.Find(sid);
+    if (client == nullptr) continue;
+    auto& session = *client->state<ClientSession>();
+    const MutexLock lock(session.mutex);
+    for (const auto& [module, about] : bind.modules) session.bindings.Unbind(module, *link);
+  }
+  static_cast<void>(request.AnswerCode(0));
+}
+
+void Linkd::Impl::OnSubscribe(Request<provider::Subscribe> request) {
+  const ProviderLinkPtr link = LinkOf(*request.connection());
+  std::optional<std::vector<std::string>> names;
+  {
+    const MutexLock lock(directory_mutex_);
+    names = directory_.Subscribe(link->id, request.argument().modules);
+  }
+  if (names.has_value()) SubscribeServices(*names);
+  static_cast<void>(request.AnswerCode(names.has_value() ? 0 : 1));
+}
+
+void Linkd::Impl::OnSetDisableChoice(Request<provider::SetDisableChoice> request) {
+  const ProviderLinkPtr link = LinkOf(*request.connection());
+  bool known = false;
+  {
+    const MutexLock lock(directory_mutex_);
+    known = directory_.SetDisableChoice(link->id, request.argument().DisableChoice);
+  }
+  static_cast<void>(request.AnswerCode(known ? 0 : 1));
+}
+
+ConnectionPtr Linkd::Impl::FindClient(std::int64_t sid, const ProviderLink& provider) {
+  ConnectionPtr client = sessions_.Find(sid);
+  if (client == nullptr || !options_.strict_provider_rights) return client;
+  auto& session = *client->state<ClientSession>();
+  {
+    const MutexLock lock(session.mutex);
+    if (session.bindings.Has(provider)) return client;
+  }
+  Count(Refusal::kProviderRights);
+  return nullptr;
+}
+
+bool Linkd::Impl::Deliver(Connection& client, std::int64_t type, std::string_view frame) {
+  const Rule* rule = RuleOf(type);
+  const CriticalLevel level = rule == nullptr ? CriticalLevel::kCritical : rule->rule.level;
+  auto& session = *client.state<ClientSession>();
+  if (!fuse_.Admit(type, level, frame.size())) {
+    Count(Refusal::kBandwidth);
+    return true;
+  }
+  const std::size_t waiting = client.QueuedBytesApprox();
+  const std::size_t bound = options_.clients.output_bytes_max;
+  if (waiting > bound / 2) [[unlikely]] {
+    const Time now = Now();
+    const Time since(session.slow_since.load(std::memory_order_relaxed));
+    if (since.count() == 0) {
+      session.slow_since = now.count();
+    } else if (now - since > options_.limits.slow_timeout) {
+      Count(Refusal::kSlowReader);
+      session.SetClosing();
+      client.Close("it reads too slowly");
+      return false;
+    }
+    if (level == CriticalLevel::kSheddable ||
+        (level == CriticalLevel::kNormal && waiting > bound / 4 * 3)) {
+      Count(Refusal::kShed);
+      return true;
+    }
+  } else if (session.slow_since.load(std::memory_order_relaxed) != 0) {
+    session.slow_since = 0;
+  }
+  const Result<void> sent = client.SendFrames(frame);
+  if (!sent.ok()) {
+    if (sent.error().code() == ErrorCode::kOverloaded) {
+      Count(Refusal::kSlowReader);
+      session.SetClosing();
+      client.Close("it has no room for what it must get");
+    }
+    return false;
+  }
+  delivered_.fetch_add(1, std::memory_order_relaxed);
+  if (IsResponseFrame(frame)) {
+    // Below 0 if a server answers twice, or what another one was asked.
+    if (session.in_flight.fetch_sub(1, std::memory_order_relaxed) <= 0) session.in_flight = 0;
+    if (session.last_answer_at.load(std::memory_order_relaxed) != 0) session.last_answer_at = 0;
+  }
+  return true;
+}
+
+Result<void> Linkd::Impl::OnSend(Connection& connection, const Frame& frame) {
+  Result<SendView> parsed = ParseSend(frame.payload);
+  if (!parsed.ok()) return parsed.error();
+  const SendView& send = parsed.value();
+  const bool only_check = send.type == provider::CheckLinkSession::kDescriptor.type_id();
+  const bool whole = only_check || AreWholeFrames(send.frame);
+  if (!whole) {
+    Count(Refusal::kBadProviderFrame);
+    ZEZE_LOG_WARNING("{}: what it sends to a client (type {:x}) is no frame", connection.Describe(),
+                     send.type);
+  }
+  const ProviderLinkPtr link = LinkOf(connection);
+  provider::BSendResult result;
+  send.ForEachSid([&](std::int64_t sid) {
+    const ConnectionPtr client = FindClient(sid, *link);
+    const bool done = client != nullptr && whole &&
+                      (only_check ? client->IsOpen() : Deliver(*client, send.type, send.frame));
+    if (!done) result.ErrorLinkSids.PushBack(sid);
+  });
+  return connection.SendAnswer(provider::Send::kDescriptor, frame.session_id, 0,
+                               [&result](ByteWriter& out) { result.Encode(out); });
+}
+
+Result<void> Linkd::Impl::OnBroadcast(Connection& connection, const Frame& frame) {
+  Result<BroadcastView> parsed = ParseBroadcast(frame.payload);
+  if (!parsed.ok()) return parsed.error();
+  const BroadcastView& broadcast = parsed.value();
+  if (!AreWholeFrames(broadcast.frame)) {
+    Count(Refusal::kBadProviderFrame);
+    return {};
+  }
+  const ProviderLinkPtr link = LinkOf(connection);
+  std::int64_t main_version = 0;
+  {
+    const MutexLock lock(directory_mutex_);
+    main_version = directory_.main_version(link->id);
+  }
+  sessions_.ForEach([&](const ConnectionPtr& client) {
+    auto& session = *client->state<ClientSession>();
+    if (session.phase() != Phase::kAuthenticated) return;
+    if (broadcast.only_same_version && session.main_version != main_version) return;
+    {
+      const MutexLock lock(session.mutex);
+      if (session.user_state == nullptr || session.user_state->context.empty()) return;
+      if (options_.strict_provider_rights && !session.bindings.Has(*link)) return;
+    }
+    Deliver(*client, broadcast.type, broadcast.frame);
+  });
+  return {};
+}
+
+void Linkd::Impl::OnSetUserState(const Message<provider::SetUserState>& message) {
+  const ProviderLinkPtr link = LinkOf(*message.connection);
+  const ConnectionPtr client = FindClient(message.argument.linkSid, *link);
+  if (client == nullptr) return;
+  auto& session = *client->state<ClientSession>();
+  const MutexLock lock(session.mutex);
+  session.user_state = std::make_unique<provider::BUserState>(message.argument.userState);
+}
+
+void Linkd::Impl::OnKick(const Message<provider::Kick>& message) {
+  const ProviderLinkPtr link = LinkOf(*message.connection);
+  const provider::BKick& kick = message.argument;
+  const ConnectionPtr client = FindClient(kick.linksid, *link);
+  if (client == nullptr) return;
+  Report(*client, BReportError::FromProvider, kick.code, kick.desc);
+  if (kick.control == provider::BKick::eControlClose) {
+    CloseClient(*client, "a server has kicked it: " + kick.desc);
+  }
+}
+
+}  // namespace zeze::arch

@@ -1,0 +1,104 @@
+// What gateways need of a service: who is let in, how much it may send, and what is passed on.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/service.h"
+#include "zeze/net/service_options.h"
+#include "zeze/net/testing/echo_protocol.h"
+#include "zeze/net/testing/raw_client.h"
+#include "zeze/net/testing/service_fixture.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze {
+namespace {
+
+using testing::Counter;
+using testing::Echo;
+using testing::HandleEcho;
+using testing::MustListen;
+using testing::RawClient;
+
+TEST(Service, HandsAnswersThatNobodyHereWaitsForToWhoForwardsThem) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  Counter unknown;
+  server.HandleUnknown([&unknown](Connection&, const RawFrame& frame) -> Result<void> {
+    EXPECT_EQ(frame.module_id, 9);
+    unknown.Add();
+    return {};
+  });
+  RawClient client(MustListen(server));
+  ByteWriter out;
+  EncodeFrame({.module_id = 9, .protocol_id = 1, .family = FrameFamily::kResponse}, out);
+  EncodeFrame({.module_id = Echo::kDescriptor.module_id,
+               .protocol_id = Echo::kDescriptor.protocol_id,
+               .family = FrameFamily::kResponse},
+              out);
+  ASSERT_TRUE(client.Send(out.view()));
+  ASSERT_TRUE(client.Send(client.RequestFrame<Echo>(64, {"still there"})));
+
+  EXPECT_TRUE(unknown.WaitFor(1));
+  ASSERT_TRUE(client.ReadFrame().has_value());
+  EXPECT_EQ(server.GetStatistics().late_answers, 1U) << "of a type that is handled here";
+}
+
+TEST(Service, AsksBeforeItTalksToWhoHasConnected) {
+  struct Guest final : ConnectionState {
+    explicit Guest(std::uint16_t port_in) : port(port_in) {}
+    const std::uint16_t port;
+  };
+  IoThreads io({});
+  bool open = true;
+  ServiceOptions options{.name = "server"};
+  options.admit = [&open](const NetAddress& peer) -> std::shared_ptr<ConnectionState> {
+    if (!open) return nullptr;
+    return std::make_shared<Guest>(peer.port());
+  };
+  Service server(io, options);
+  Counter opened;
+  server.OnOpen([&opened](const ConnectionPtr& connection) {
+    EXPECT_EQ(connection->state<Guest>()->port, connection->peer_address().port());
+    opened.Add();
+  });
+  const NetAddress address = MustListen(server);
+  RawClient guest(address);
+  EXPECT_TRUE(opened.WaitFor(1));
+
+  open = false;
+  RawClient stranger(address);
+  EXPECT_FALSE(stranger.ReadFrame().has_value());
+  EXPECT_EQ(server.GetStatistics().not_admitted, 1U);
+  EXPECT_EQ(server.connection_count(), 1U);
+}
+
+TEST(Service, ClosesWhoSendsMoreThanItsOwnLimit) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  server.OnOpen([](const ConnectionPtr& connection) { connection->set_frame_bytes_max(100); });
+  Counter closed;
+  server.OnClose([&closed](const ConnectionPtr&, const Error& why) {
+    EXPECT_EQ(why.code(), ErrorCode::kCorrupt) << "for what it has sent";
+    closed.Add();
+  });
+  RawClient client(MustListen(server));
+  ASSERT_TRUE(client.Send(client.RequestFrame<Echo>(1, {"short"})));
+  EXPECT_TRUE(client.ReadFrame().has_value());
+  client.Send(client.RequestFrame<Echo>(2, {std::string(200, 'x')}));
+  EXPECT_FALSE(client.ReadFrame().has_value());
+  EXPECT_TRUE(closed.WaitFor(1));
+  EXPECT_EQ(server.GetStatistics().oversize_frames, 1U);
+}
+
+}  // namespace
+}  // namespace zeze
