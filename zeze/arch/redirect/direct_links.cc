@@ -87,7 +87,7 @@ struct DirectLinks::Impl : std::enable_shared_from_this<Impl> {
     // Somebody hands the session to those that wait: whoever comes meanwhile waits behind them.
     bool flushing = false;
 
-    bool usable() const { return admitted && session != nullptr; }
+    bool usable() const { return admitted && session != nullptr && session->IsOpen(); }
   };
 
   Impl(IoThreads& the_io, registry::RegistryAgent& the_agent, DirectLinksOptions the_options)

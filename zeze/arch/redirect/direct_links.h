@@ -119,9 +119,9 @@ class DirectLinks {
   static std::int32_t ServerOf(const Connection& connection);
 
   // The connection of a server, now or as soon as there is one, for each server in the order of
-  // these calls. Fails with kUnavailable when the patience ends, kOverloaded if too much waits (`bytes`
-  // is what this one keeps meanwhile), kShuttingDown. `use` must not wait; it runs here or on a
-  // network thread.
+  // these calls. Fails with kUnavailable when the patience ends, kOverloaded if too much waits
+  // (`bytes` is what this one keeps meanwhile), kShuttingDown. `use` must not wait; it runs here or
+  // on a network thread.
   using Use = UniqueFunction<void(Result<ConnectionPtr> connection)>;
   void WithConnection(std::int32_t server_id, std::chrono::nanoseconds patience, std::size_t bytes,
                       Use use);

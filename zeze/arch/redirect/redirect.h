@@ -124,8 +124,8 @@ class [[nodiscard]] RedirectCall {
   void AfterCommit(Transaction& tx, Callback callback) &&;
 
   // Runs here and now as a nested procedure, whichever server the hash belongs to: for the few
-  // calls that must be atomic with their caller. The records come by cache-sync. A code that is not 0 has
-  // undone what the method did, and nothing else.
+  // calls that must be atomic with their caller. The records come by cache-sync. A code that is not
+  // 0 has undone what the method did, and nothing else.
   Reply Nested(Transaction& tx) &&;
 
  private:

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,20 +32,14 @@ using testing::RedirectServer;
 
 class RedirectTest : public ::testing::Test {
  protected:
-  RedirectTest() {
-    for (const std::int32_t id : {1, 2, 3}) cluster_.Add(id);
-    cluster_.AwaitReady();
-  }
-  Redirect& redirect(std::int32_t server_id) { return *cluster_.at(server_id).redirect; }
-  ModuleBank& bank(std::int32_t server_id) { return cluster_.at(server_id).bank; }
-  // A hash that belongs to a server.
+  Redirect& redirect(std::int32_t server_id) { return cluster_->redirect(server_id); }
+  ModuleBank& bank(std::int32_t server_id) { return cluster_->bank(server_id); }
+  Application& application(std::int32_t server_id) { return *cluster_->at(server_id).application; }
   std::int32_t HashOf(std::int32_t server_id, std::uint32_t level = 0) {
-    for (std::int32_t hash = 0;; ++hash) {
-      if (redirect(1).OwnerOf(bank(1), {hash, level}) == server_id) return hash;
-    }
+    return cluster_->HashOf(server_id, level);
   }
 
-  RedirectCluster cluster_;
+  const std::unique_ptr<RedirectCluster> cluster_ = RedirectCluster::Of(3);
 };
 
 TEST_F(RedirectTest, AllServersAgreeWhereAHashBelongs) {
@@ -126,6 +121,150 @@ TEST_F(RedirectTest, AMethodThatFailsRollsBackAndItsCodeComesBack) {
     EXPECT_EQ(redirect_code::kException,
               redirect(1).ToServer<&ModuleBank::Throws>(target).Wait().code);
   }
+}
+
+TEST_F(RedirectTest, CallsOfOneGroupRunInTheirOrder) {
+  const std::int32_t hash = HashOf(2, 16);
+  constexpr std::int64_t kCalls = 500;
+  ModuleBank::Story expected;
+  for (std::int64_t i = 0; i < kCalls; ++i) {
+    redirect(1).ToHash<&ModuleBank::Slow>({hash, 16}, i).Send();
+    expected.emplace_back(hash, i);
+  }
+  EXPECT_EQ(expected, bank(2).AwaitStory(kCalls));
+}
+
+TEST_F(RedirectTest, CallsOfOneGroupNeverOverlapWhoeverMakesThem) {
+  const std::int32_t hash = HashOf(2, 16);
+  WaitGroup group;
+  std::atomic<int> most = 0;
+  for (int i = 0; i < 300; ++i) {
+    group.Add();
+    // The same group, by hashes that differ.
+    const std::int32_t other = hash + 16 * (i % 3);
+    redirect(1 + i % 3)
+        .ToHash<&ModuleBank::Overlap>({other, 16})
+        .Then([&](const RedirectReply<std::int32_t>& reply) {
+          EXPECT_TRUE(reply.ok());
+          if (reply.result > most) most = reply.result;
+          group.Done();
+        });
+  }
+  group.Wait();
+  EXPECT_EQ(1, most);
+}
+
+TEST_F(RedirectTest, ALoopBackWaitsForTheSameGroupAsACallFromElsewhere) {
+  const std::int32_t hash = HashOf(2);
+  bank(2).door.Close();
+  redirect(1).ToHash<&ModuleBank::Slow>(hash, 1).Send();
+  ASSERT_TRUE(bank(2).door.AwaitArrived(1));
+  redirect(2).ToHash<&ModuleBank::Slow>(hash, 2).Send();
+  // Others go on.
+  EXPECT_TRUE(redirect(2).ToServer<&ModuleBank::Where>(2, "x").Wait().ok());
+  EXPECT_TRUE(redirect(1).ToServer<&ModuleBank::Where>(2, "x").Wait().ok());
+  EXPECT_EQ(0U, bank(2).AwaitStory(0).size());
+  bank(2).door.Open();
+  EXPECT_EQ((ModuleBank::Story{{hash, 1}, {hash, 2}}), bank(2).AwaitStory(2));
+}
+
+TEST_F(RedirectTest, AnUnorderedCallOvertakesAndAnOrderedOneDoesNot) {
+  bank(2).door.Close();
+  redirect(1).ToServer<&ModuleBank::Slow>(2, 1).Send();
+  ASSERT_TRUE(bank(2).door.AwaitArrived(1));
+  EXPECT_EQ(redirect_code::kRequestTimeout, redirect(1)
+                                                .ToServer<&ModuleBank::Where>(2, "behind it")
+                                                .Within(std::chrono::milliseconds(30))
+                                                .Wait()
+                                                .code);
+  EXPECT_TRUE(redirect(1).ToServer<&ModuleBank::Where>(2, "beside").Unordered().Wait().ok());
+  EXPECT_TRUE(redirect(1).ToServer<&ModuleBank::Where>(2, "other").OrderedBy(5).Wait().ok());
+  EXPECT_TRUE(redirect(3).ToServer<&ModuleBank::Where>(2, "of another server").Wait().ok());
+  bank(2).door.Open();
+}
+
+TEST_F(RedirectTest, ANestedCallIsPartOfItsCallersTransaction) {
+  const std::int32_t hash = HashOf(2);  // Elsewhere: a nested call runs here all the same.
+  RedirectReply<std::int64_t> nested;
+  const auto transfer = [&](std::int64_t code) {
+    return application(1).Call("transfer", [&](Transaction& tx) {
+      bank(1).accounts.GetOrAdd(tx, 1)->balance += 5;
+      nested = redirect(1).ToHash<&ModuleBank::Deposit>(hash, 2, 10).Nested(tx);
+      return code;
+    });
+  };
+
+  EXPECT_EQ(-77, transfer(-77));
+  EXPECT_TRUE(nested.ok());
+  EXPECT_EQ(0, bank(1).BalanceOf(1));
+  EXPECT_EQ(0, bank(1).BalanceOf(2)) << "rolled back with its caller";
+
+  EXPECT_EQ(0, transfer(0));
+  EXPECT_EQ(10, nested.result);
+  EXPECT_EQ(1, nested.server_id);
+  EXPECT_EQ(5, bank(1).BalanceOf(1));
+  EXPECT_EQ(10, bank(1).BalanceOf(2));
+  EXPECT_EQ((ModuleBank::Story{{hash, 2}}), bank(1).AwaitStory(1));
+  EXPECT_EQ(0U, redirect(1).GetStatistics().remote_calls);
+}
+
+TEST_F(RedirectTest, ANestedCallThatFailsUndoesItselfOnly) {
+  RedirectReply<std::int64_t> nested;
+  const std::int64_t code = application(1).Call("overdraw", [&](Transaction& tx) {
+    bank(1).accounts.GetOrAdd(tx, 1)->balance += 5;
+    nested = redirect(1).ToHash<&ModuleBank::Deposit>(1, 1, -100).Nested(tx);
+    return 0;
+  });
+  EXPECT_EQ(0, code);
+  EXPECT_EQ(ModuleBank::kNoMoney, nested.code);
+  EXPECT_EQ(RedirectOutcome::kNotDone, nested.outcome);
+  EXPECT_EQ(5, bank(1).BalanceOf(1));
+}
+
+TEST_F(RedirectTest, ACallAfterCommitGoesOutOnceAndOnlyThen) {
+  const std::int32_t hash = HashOf(3);
+  EXPECT_EQ(-5, application(1).Call("rolls back", [&](Transaction& tx) {
+    redirect(1).ToHash<&ModuleBank::Slow>(hash, 1).AfterCommit(tx);
+    return -5;
+  }));
+
+  int attempts = 0;
+  EXPECT_EQ(0, application(1).Call("loses a race", [&](Transaction& tx) {
+    ++attempts;
+    auto account = bank(1).accounts.GetOrAdd(tx, 1);
+    if (attempts == 1) {
+      std::thread([&] {
+        application(1).Call("wins it", [&](Transaction& other) {
+          bank(1).accounts.GetOrAdd(other, 1)->balance += 1;
+          return 0;
+        });
+      }).join();
+    }
+    account->balance += 1;
+    redirect(1).ToHash<&ModuleBank::Slow>(hash, 2).AfterCommit(tx);
+    return 0;
+  }));
+  EXPECT_EQ(2, attempts);
+
+  // Behind all others.
+  EXPECT_TRUE(redirect(1).ToHash<&ModuleBank::Slow>(hash, 3).Wait().ok());
+  EXPECT_EQ((ModuleBank::Story{{hash, 2}, {hash, 3}}), bank(3).AwaitStory(2));
+}
+
+TEST_F(RedirectTest, ACallbackAfterCommitHasTheResult) {
+  WaitGroup group(1);
+  std::int64_t balance = 0;
+  EXPECT_EQ(0, application(1).Call("pays", [&](Transaction& tx) {
+    redirect(1)
+        .ToHash<&ModuleBank::Deposit>(HashOf(2), 9, 42)
+        .AfterCommit(tx, [&](const RedirectReply<std::int64_t>& reply) {
+          balance = reply.result;
+          group.Done();
+        });
+    return 0;
+  }));
+  EXPECT_TRUE(group.WaitUntil(SystemClock(), SystemClock().Now() + kPatience));
+  EXPECT_EQ(42, balance);
 }
 
 }  // namespace

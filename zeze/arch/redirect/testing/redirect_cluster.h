@@ -8,15 +8,22 @@
 
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -133,12 +140,21 @@ class ModuleBank final : public Module {
     result = prefix + std::to_string(group) + "@" + std::to_string(server_id_);
     return 0;
   }
-  void NotHere(std::int32_t) {}
+  // How many of one hash ran at a time, at most.
+  void Overlap(std::int32_t hash, std::int32_t& result) {
+    std::atomic<int>& running = running_[static_cast<std::uint32_t>(hash) % 16];
+    const int now = ++running;
+    std::this_thread::yield();
+    result = std::max(now, running.load());
+    --running;
+  }
+  void Undeclared(std::int32_t) {}
 
   using Redirects = RedirectMethods<
       RedirectMethod<&ModuleBank::Deposit, "deposit">, RedirectMethod<&ModuleBank::Where, "where">,
       RedirectMethod<&ModuleBank::Slow, "slow">, RedirectMethod<&ModuleBank::Large, "large">,
       RedirectMethod<&ModuleBank::Fails, "fails">, RedirectMethod<&ModuleBank::Throws, "throws">,
+      RedirectMethod<&ModuleBank::Overlap, "overlap">,
       RedirectMethod<&ModuleBank::GroupName, "groupName", RedirectMethodOptions{.version = 3}>>;
 
   std::int64_t BalanceOf(std::int64_t id) {
@@ -166,6 +182,7 @@ class ModuleBank final : public Module {
 
  private:
   const std::int32_t server_id_;
+  std::array<std::atomic<int>, 16> running_ = {};
   Mutex mutex_;
   CondVar changed_;
   Story story_ ZEZE_GUARDED_BY(mutex_);
@@ -215,6 +232,14 @@ class RedirectServer {
 
 class RedirectCluster {
  public:
+  // Servers 1, 2 ... up to that id, connected.
+  static std::unique_ptr<RedirectCluster> Of(std::int32_t last_id) {
+    auto cluster = std::make_unique<RedirectCluster>();
+    for (std::int32_t id = 1; id <= last_id; ++id) cluster->Add(id);
+    cluster->AwaitReady();
+    return cluster;
+  }
+
   RedirectCluster()
       : pool_({.name = "registry", .thread_count = 2}),
         io_({.name = "registry-io"}),
@@ -260,6 +285,23 @@ class RedirectCluster {
     return server;
   }
   RedirectServer& at(std::int32_t server_id) { return *servers_.at(server_id); }
+  Redirect& redirect(std::int32_t server_id) { return *at(server_id).redirect; }
+  ModuleBank& bank(std::int32_t server_id) { return at(server_id).bank; }
+
+  // A hash that belongs to a server, as server 1 sees it.
+  std::int32_t HashOf(std::int32_t server_id, std::uint32_t level = 0) {
+    for (std::int32_t hash = 0; hash < 100'000; ++hash) {
+      if (redirect(1).OwnerOf(bank(1), {hash, level}) == server_id) return hash;
+    }
+    ADD_FAILURE() << "no hash belongs to server " << server_id;
+    return 0;
+  }
+  // Between two servers, as a broken network does.
+  void Cut(std::int32_t from, std::int32_t to) {
+    const ConnectionPtr connection = redirect(from).links().Find(to);
+    ASSERT_NE(nullptr, connection);
+    connection->Close("the test cuts it");
+  }
   void Kill(std::int32_t server_id) { servers_.erase(server_id); }
 
   // Until every server knows and is connected to all the others.
