@@ -101,6 +101,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   void EndTurn(Result<void> consumed);
   void Resume();
   bool Stopped() const;
+  bool PauseForOutput();
   Result<void> Consume(std::span<char> wire);
   Result<void> ConsumeProxyHeader(std::span<char> wire);
   Result<void> ConsumeTls(std::string_view wire);
@@ -165,7 +166,6 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   bool finished_ = false;
   bool read_waiting_ = false;
   bool write_waiting_ = false;
-  bool paused_for_output_ = false;
   bool backlog_ = false;  // There are frames in input_ that have not been looked at.
   std::unique_ptr<TlsStream> tls_;
   std::optional<ServerHandshake> server_handshake_;
@@ -199,6 +199,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   bool flush_requested_ ZEZE_GUARDED_BY(mutex_) = false;
   bool flushing_ ZEZE_GUARDED_BY(mutex_) = false;
   bool write_blocked_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool paused_for_output_ ZEZE_GUARDED_BY(mutex_) = false;  // FlushOnce resumes.
   std::chrono::nanoseconds call_deadline_ ZEZE_GUARDED_BY(mutex_){0};  // That the loop knows of.
 
   std::atomic<bool> closing_ = false;

@@ -89,10 +89,7 @@ void ConnectionImpl::EndTurn(Result<void> consumed) {
     Flush();
     if (!consumed.ok()) return FailPeer(consumed.error());
     if (finished_ || closing_ || hung_up_) return;
-    if (output_.AboveHighWater()) {
-      paused_for_output_ = true;  // OnWritable resumes.
-      return;
-    }
+    if (PauseForOutput()) return;
     if (dispatched_.Full()) {
       paused_for_dispatch_ = true;
       // Whoever finds the flag set and the queue drained, here or in Run, resumes.
@@ -103,8 +100,20 @@ void ConnectionImpl::EndTurn(Result<void> consumed) {
   }
 }
 
+// True if the output is too full to read more; FlushOnce resumes.
+bool ConnectionImpl::PauseForOutput() {
+  if (!output_.AboveHighWater()) return false;
+  MutexLock lock(mutex_);
+  // Another thread may have written it out since; then nobody is left to resume.
+  return paused_for_output_ = output_.AboveHighWater();
+}
+
 void ConnectionImpl::Resume() {
-  if (finished_ || closing_ || hung_up_ || paused_for_output_ || paused_for_dispatch_) return;
+  if (finished_ || closing_ || hung_up_ || paused_for_dispatch_) return;
+  {
+    MutexLock lock(mutex_);
+    if (paused_for_output_) return;
+  }
   BeginTurn();
   EndTurn(ConsumeBacklog());
 }

@@ -216,18 +216,22 @@ bool ConnectionImpl::FlushOnce() {
   const Result<void> written = socket_.has_value() ? WriteOut(batch.get()) : Result<void>();
   bool blocked = false;
   bool finish = false;
+  bool resume = false;
   {
     MutexLock lock(mutex_);
     flushing_ = false;
     output_.GiveBack(std::move(batch), wire_.size() - wire_begin_);
     blocked = write_blocked_ = written.ok() && !wire_.empty();
     finish = std::exchange(close_when_flushed_, false);
+    resume = paused_for_output_ && output_.BelowLowWater();
+    if (resume) paused_for_output_ = false;
   }
   if (!written.ok()) Close(written.error().message());
   if (finish) {
     loop_.Post(Task("close connection", [self = Self()] { self->FinishClose(); }));
     return false;
   }
+  if (resume) loop_.Post(Task("read on", [self = Self()] { self->Resume(); }));
   if (blocked) {
     if (loop_.IsCurrent()) {
       WaitWritable();
@@ -309,10 +313,6 @@ void ConnectionImpl::OnWritable() {
   }
   stall_deadline_ = std::chrono::nanoseconds(0);
   Flush();
-  if (paused_for_output_ && output_.BelowLowWater()) {
-    paused_for_output_ = false;
-    Resume();
-  }
 }
 
 }  // namespace zeze::internal
