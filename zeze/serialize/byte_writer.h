@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -104,6 +105,18 @@ class ByteWriter {
   void Reserve(std::size_t bytes) {
     if (static_cast<std::size_t>(end_ - cursor_) < bytes) [[unlikely]]
       Grow(bytes);
+  }
+
+  // For who writes a header when he knows what stands behind it: room for so many bytes, whose
+  // contents are left open; and everything behind the first `begin` bytes, to be changed in place.
+  void Extend(std::size_t bytes) {
+    Reserve(bytes);
+    cursor_ += bytes;
+  }
+  std::span<char> Tail(std::size_t begin) {
+    ZEZE_CHECK(begin <= size());
+    const std::size_t bytes = size() - begin;
+    return {cursor_ - bytes, bytes};
   }
 
   // Forgets everything behind the first `size` bytes.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -132,6 +133,23 @@ TEST(ByteWriter, FillsInTheSizeOfABlock) {
   out.EndSize4(outer);
 
   EXPECT_EQ(Hex(out.view().substr(0, 9)), "09300100002c010000");
+}
+
+TEST(ByteWriter, LetsAHeaderBeWrittenBehindWhatFollowsIt) {
+  ByteWriter out;
+  out.WriteRaw("before");
+  const std::size_t begin = out.size();
+  out.Extend(2);
+  const std::string body(1000, 'b');  // More than the inline room: what was there moves.
+  out.WriteRaw(body);
+
+  const std::span<char> tail = out.Tail(begin);
+  ASSERT_EQ(tail.size(), 2 + body.size());
+  tail[0] = 'h';
+  tail[1] = ':';
+
+  EXPECT_EQ(out.view(), "beforeh:" + body);
+  EXPECT_TRUE(out.Tail(out.size()).empty());
 }
 
 TEST(ByteWriter, KeepsTheSignOfZeroAndThePayloadOfNaN) {
