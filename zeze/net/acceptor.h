@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "zeze/net/net_address.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze {
 
@@ -27,6 +29,9 @@ struct AcceptorOptions {
   // A header of the PROXY protocol, version 1 or 2, comes first on every connection. Only where
   // nobody but the proxy can connect: whoever can, can claim any address.
   bool proxy_protocol = false;
+
+  // Connections are WebSockets, and nothing else: other clients get an acceptor of their own.
+  std::optional<WebSocketAcceptOptions> websocket = std::nullopt;
 };
 
 // Thread-safe.

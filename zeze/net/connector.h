@@ -7,11 +7,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "zeze/base/result.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze {
 
@@ -29,6 +31,9 @@ struct ConnectorOptions {
   // host.
   TlsContextPtr tls = nullptr;
   std::string tls_name = {};
+
+  // The connection is a WebSocket.
+  std::optional<WebSocketConnectOptions> websocket = std::nullopt;
 };
 
 // Thread-safe.

@@ -27,13 +27,17 @@
 
 #include "zeze/base/clock.h"
 #include "zeze/base/wait_group.h"
+#include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
 #include "zeze/net/frame.h"
+#include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/echo_protocol.h"
+#include "zeze/net/testing/raw_websocket.h"
+#include "zeze/net/testing/websocket_frames.h"
 #include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
@@ -147,11 +151,14 @@ class EpollServer final : public Server {
   std::thread thread_;
 };
 
-// The echo rpc: typed, or with a handler of frames.
+// What a request goes to.
+enum class Kind : std::uint8_t { kEpoll, kFrames, kTyped, kWebSocket };
+
+// The echo rpc: typed, or with a handler of frames, also over WebSocket.
 class ServiceServer final : public Server {
  public:
-  explicit ServiceServer(int core, bool typed) {
-    if (typed) {
+  explicit ServiceServer(int core, Kind kind) {
+    if (kind == Kind::kTyped) {
       service_.Handle<Echo>(
           [](Request<Echo> request) { (void)request.Answer(request.argument()); });
     } else {
@@ -163,7 +170,9 @@ class ServiceServer final : public Server {
     OnThread([core] {
       if (core >= 0) PinToCore(core);
     });
-    port_ = service_.Listen({.ip = "127.0.0.1"}).value()->address().port();
+    AcceptorOptions options{.ip = "127.0.0.1"};
+    if (kind == Kind::kWebSocket) options.websocket.emplace();
+    port_ = service_.Listen(options).value()->address().port();
   }
   std::int64_t CpuNs() override {
     std::int64_t ns = 0;
@@ -186,13 +195,38 @@ class ServiceServer final : public Server {
   Service service_{io_, {.name = "echo"}};
 };
 
-std::unique_ptr<Server> MakeServer(std::int64_t kind, int core) {
-  if (kind == 0) return std::make_unique<EpollServer>(core);
-  return std::make_unique<ServiceServer>(core, kind == 2);
+std::unique_ptr<Server> MakeServer(Kind kind, int core) {
+  if (kind == Kind::kEpoll) return std::make_unique<EpollServer>(core);
+  return std::make_unique<ServiceServer>(core, kind);
 }
 
-const char* Label(std::int64_t kind) {
-  return kind == 0 ? "epoll echo" : kind == 1 ? "service, frames" : "service, typed";
+const char* Label(Kind kind) {
+  switch (kind) {
+    case Kind::kEpoll:
+      return "epoll echo";
+    case Kind::kFrames:
+      return "service, frames";
+    case Kind::kTyped:
+      return "service, typed";
+    case Kind::kWebSocket:
+      return "service, frames, WebSocket";
+  }
+  return "";
+}
+
+// A connection on which requests may be sent.
+int Open(const Server& server, Kind kind) {
+  const int fd = Connect(server.port());
+  if (kind != Kind::kWebSocket) return fd;
+  const std::string request = testing::RawWebSocket::Request();
+  if (::send(fd, request.data(), request.size(), 0) < 0) ::abort();
+  std::string answer;
+  while (!answer.ends_with("\r\n\r\n")) {
+    char byte = 0;
+    if (::recv(fd, &byte, 1, 0) != 1) ::abort();
+    answer += byte;
+  }
+  return fd;
 }
 
 std::string EchoRequest() {
@@ -208,12 +242,26 @@ std::string EchoRequest() {
   return out.Release();
 }
 
-// The client is the same bare loop over sockets for all servers: answers are as long as requests.
+// Answers are as long as requests, but for the header of a WebSocket.
+struct Exchange {
+  std::string request = EchoRequest();
+  std::size_t answer_bytes = request.size();
+
+  explicit Exchange(Kind kind) {
+    if (kind != Kind::kWebSocket) return;
+    request = testing::WebSocketFrame(internal::WebSocketOpcode::kBinary, request);
+    answer_bytes += 2;
+  }
+};
+
+// The client is the same bare loop over sockets for all servers.
 void BM_PingPong(benchmark::State& state) {
-  const std::unique_ptr<Server> server = MakeServer(state.range(0), 0);
+  const auto kind = static_cast<Kind>(state.range(0));
+  const std::unique_ptr<Server> server = MakeServer(kind, 0);
   PinToCore(0);
-  const int fd = Connect(server->port());
-  const std::string request = EchoRequest();
+  const int fd = Open(*server, kind);
+  const Exchange exchange(kind);
+  const std::string& request = exchange.request;
   std::vector<char> buffer(4096);
   std::vector<std::chrono::nanoseconds> times;
   const std::int64_t before = server->CpuNs();
@@ -221,7 +269,7 @@ void BM_PingPong(benchmark::State& state) {
     const std::chrono::nanoseconds start = SystemClock().Now();
     if (::send(fd, request.data(), request.size(), 0) < 0) ::abort();
     std::size_t got = 0;
-    while (got < request.size())
+    while (got < exchange.answer_bytes)
       got += static_cast<std::size_t>(::recv(fd, buffer.data(), 4096, 0));
     times.push_back(SystemClock().Now() - start);
   }
@@ -232,19 +280,21 @@ void BM_PingPong(benchmark::State& state) {
       static_cast<double>(server->CpuNs() - before) / static_cast<double>(state.iterations());
   ::close(fd);
   UseAllCores();
-  state.SetLabel(Label(state.range(0)));
+  state.SetLabel(Label(kind));
 }
-BENCHMARK(BM_PingPong)->Arg(0)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(BM_PingPong)->DenseRange(0, 3)->UseRealTime();
 
 void BM_Pipelined(benchmark::State& state) {
   constexpr std::size_t kConnections = 8;
   constexpr std::size_t kDepth = 64;
-  const std::unique_ptr<Server> server = MakeServer(state.range(0), 0);
+  const auto kind = static_cast<Kind>(state.range(0));
+  const std::unique_ptr<Server> server = MakeServer(kind, 0);
   PinToCore(1);
   std::vector<int> connections;
-  for (std::size_t i = 0; i < kConnections; ++i) connections.push_back(Connect(server->port()));
+  for (std::size_t i = 0; i < kConnections; ++i) connections.push_back(Open(*server, kind));
+  const Exchange exchange(kind);
   std::string batch;
-  for (std::size_t i = 0; i < kDepth; ++i) batch += EchoRequest();
+  for (std::size_t i = 0; i < kDepth; ++i) batch += exchange.request;
   std::vector<char> buffer(64 << 10);
   const std::int64_t before = server->CpuNs();
   for (auto _ : state) {
@@ -253,7 +303,7 @@ void BM_Pipelined(benchmark::State& state) {
     }
     for (const int fd : connections) {
       std::size_t got = 0;
-      while (got < batch.size()) {
+      while (got < kDepth * exchange.answer_bytes) {
         got += static_cast<std::size_t>(::recv(fd, buffer.data(), buffer.size(), 0));
       }
     }
@@ -263,14 +313,14 @@ void BM_Pipelined(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(messages));
   for (const int fd : connections) ::close(fd);
   UseAllCores();
-  state.SetLabel(Label(state.range(0)));
+  state.SetLabel(Label(kind));
 }
-BENCHMARK(BM_Pipelined)->Arg(0)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(BM_Pipelined)->DenseRange(0, 3)->UseRealTime();
 
 // Calls through a connection of this layer on both ends, with the completion on the client's
 // network thread: one at a time, then 64.
 void BM_Calls(benchmark::State& state) {
-  ServiceServer server(-1, true);
+  ServiceServer server(-1, Kind::kTyped);
   IoThreads io({});
   Service client(io, {.name = "client"});
   const std::shared_ptr<Connector> connector =

@@ -246,6 +246,7 @@ Service::Statistics Service::GetStatistics() const {
       .not_admitted = impl_->not_admitted,
       .handshakes_failed = impl_->handshakes_failed,
       .handshake_timeouts = impl_->handshake_timeouts,
+      .upgrades_refused = impl_->upgrades_refused,
       .protocol_errors = impl_->protocol_errors,
       .oversize_frames = impl_->oversize_frames,
       .bad_compression = impl_->bad_compression,

@@ -141,6 +141,7 @@ class Service {
     std::uint64_t not_admitted = 0;        // By ServiceOptions::admit.
     std::uint64_t handshakes_failed = 0;   // Closed before they were ready, for whatever reason:
     std::uint64_t handshake_timeouts = 0;  // for this one.
+    std::uint64_t upgrades_refused = 0;    // Or answered with a status of HTTP.
     std::uint64_t protocol_errors = 0;     // Closed for what their peer sent. Among them:
     std::uint64_t oversize_frames = 0;     // it claimed too large a frame;
     std::uint64_t bad_compression = 0;     // it cannot be decompressed, or becomes too large.

@@ -63,7 +63,7 @@ struct KeepAliveOptions {
   std::chrono::nanoseconds receive_timeout{0};
 
   // Connections that this side opened: send a keep-alive when nothing was sent, or nothing
-  // received, for longer.
+  // received, for longer. WebSockets that it accepted: a ping, which browsers answer by themselves.
   std::chrono::nanoseconds send_timeout{0};
 };
 
@@ -78,7 +78,8 @@ struct SocketOptions {
 struct ServiceOptions {
   std::string name = "service";  // In log lines.
 
-  // Absent: plain, the first byte of a connection is the first byte of a frame.
+  // Absent: plain, the first byte of a connection is the first byte of a frame. WebSockets have no
+  // handshake in either case.
   std::optional<HandshakeOptions> handshake = std::nullopt;
 
   KeepAliveOptions keep_alive = {};
@@ -104,8 +105,9 @@ struct ServiceOptions {
   // connection and lives as long; null refuses, and the connection is closed without a word.
   std::function<std::shared_ptr<ConnectionState>(const NetAddress& peer)> admit = nullptr;
 
-  // Accepted connections that are not ready yet (proxy header, TLS, handshake). One more closes the
-  // oldest of them: who is in earnest has ended its handshake long before, however many are not.
+  // Accepted connections that are not ready yet (proxy header, TLS, upgrade, handshake). One more
+  // closes the oldest of them: who is in earnest has ended its handshake long before, however many
+  // are not.
   std::size_t handshakes_max = 256;
 
   // From connect or accept until the connection is ready; longer closes it.

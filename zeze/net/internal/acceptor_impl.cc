@@ -28,9 +28,11 @@
 #include "zeze/net/internal/io_loop.h"
 #include "zeze/net/internal/service_impl.h"
 #include "zeze/net/internal/tcp_socket.h"
+#include "zeze/net/internal/websocket_upgrade.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/service.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze::internal {
 
@@ -138,6 +140,13 @@ Result<std::shared_ptr<AcceptorImpl>> AcceptorImpl::Open(std::shared_ptr<Service
                                                          const AcceptorOptions& options,
                                                          IoLoop& loop) {
   const std::string& name = service->options.name;
+  if (options.websocket.has_value()) {
+    Result<void> checked = CheckWebSocketPath(options.websocket->path);
+    if (!checked.ok()) {
+      return Error(checked.error().code(),
+                   fmt::format("{} cannot listen: {}", name, checked.error().message()));
+    }
+  }
   BindResult bound;
   std::string shown;
   if (options.ip.empty()) {
@@ -166,6 +175,9 @@ AcceptorImpl::AcceptorImpl(std::shared_ptr<Service::Impl> service, const Accepto
                            IoLoop& loop, int descriptor, const NetAddress& address)
     : service_(std::move(service)),
       options_(options),
+      websocket_(options.websocket.has_value()
+                     ? std::make_shared<const WebSocketAcceptOptions>(*options.websocket)
+                     : nullptr),
       loop_(loop),
       address_(address),
       descriptor_(descriptor) {}
@@ -266,6 +278,7 @@ void AcceptorImpl::Admit(int descriptor) {
         .socket = std::move(socket),
         .tls = self->options_.tls,
         .proxy_protocol = self->options_.proxy_protocol,
+        .websocket_accept = self->websocket_,
     });
     if (!self->service_->Add(connection)) return self->service_->GiveUp();
     connection->Start();

@@ -10,6 +10,7 @@
 #include "zeze/net/internal/service_impl.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/net_address.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze::internal {
 
@@ -36,6 +37,7 @@ class AcceptorImpl final : public Acceptor, public std::enable_shared_from_this<
 
   const std::shared_ptr<Service::Impl> service_;
   const AcceptorOptions options_;
+  const std::shared_ptr<const WebSocketAcceptOptions> websocket_;  // Null: none.
   IoLoop& loop_;
   const NetAddress address_;
   int descriptor_;  // Until Start.

@@ -29,6 +29,7 @@
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/internal/tls_stream.h"
+#include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/rpc_code.h"
@@ -69,6 +70,7 @@ ConnectionImpl::ConnectionImpl(Setup setup)
       socket_(std::move(setup.socket)),
       descriptor_(socket_->native_handle()),
       proxy_protocol_(setup.proxy_protocol),
+      websocket_(MakeWebSocket(setup, service_->options.frame_bytes_max)),
       dispatched_(service_->options.dispatched_messages_max,
                   service_->options.dispatched_bytes_max),
       output_(service_->options.output_bytes_max),
@@ -135,6 +137,10 @@ Result<void> ConnectionImpl::EnterPhase(Phase phase) {
       tls_->TakeOutput(wire_);
       return started;
     }
+    phase_ = Phase::kUpgrade;
+  }
+  if (phase_ == Phase::kUpgrade) {
+    if (websocket_ != nullptr) return StartUpgrade();
     phase_ = Phase::kHandshake;
   }
   if (phase_ == Phase::kHandshake) {
@@ -160,7 +166,9 @@ void ConnectionImpl::BecomeReady() {
   client_handshake_.reset();
   const std::chrono::nanoseconds now = loop_.Now();
   if (options().keep_alive.check_period.count() > 0) {
-    keep_alive_.emplace(options().keep_alive, !accepted(), now, service_->io.Random());
+    // Nobody but us can keep a browser's connection alive: pages cannot send pings.
+    const bool sends = !accepted() || websocket_ != nullptr;
+    keep_alive_.emplace(options().keep_alive, sends, now, service_->io.Random());
   }
   {
     MutexLock lock(mutex_);
@@ -194,13 +202,23 @@ void ConnectionImpl::Close(std::string_view reason) {
 }
 
 void ConnectionImpl::CloseWhenSent(std::string_view reason) {
+  EndOutput(reason, WebSocketClose::kNormal, {});
+}
+
+// The last words of a WebSocket are a close with this code and text.
+void ConnectionImpl::EndOutput(std::string_view reason, WebSocketClose code,
+                               std::string_view text) {
   FlushBy by = FlushBy::kNobody;
   {
     MutexLock lock(mutex_);
     if (closing_ || close_when_sent_) return;
-    open_ = false;
+    const bool was_open = std::exchange(open_, false);
     close_when_sent_ = true;
     close_reason_ = reason;
+    if (was_open && websocket_ != nullptr) {
+      // If the output is full the peer sees the end of the connection only.
+      output_.Append([&](ByteWriter& out) { websocket_->encoder.WriteClose(code, text, out); });
+    }
     by = PrepareFlush();
   }
   RunFlush(by);
@@ -221,6 +239,7 @@ void ConnectionImpl::FinishClose() {
   }
   finished_ = true;
   if (!was_ready_) ++service_->handshakes_failed;
+  SayGoodbye();
   handshake_deadline_ = stall_deadline_ = std::chrono::nanoseconds(0);
   keep_alive_.reset();
   loop_.SetDeadline(*this, std::chrono::nanoseconds(0));
@@ -266,11 +285,25 @@ void ConnectionImpl::HangUp() {
   StartReading();
 }
 
-void ConnectionImpl::FailPeer(const Error& error) {
+// A WebSocket hears the code, and the text if there is one: the error may be not for strangers.
+void ConnectionImpl::FailPeer(const Error& error, WebSocketClose code, std::string_view text) {
   ++service_->protocol_errors;
   peer_failed_ = true;
   service_->LogPeerError(Describe(), error.message());
-  Close(error.message());
+  if (websocket_ == nullptr || !IsOpen()) return Close(error.message());
+  PassOverInput();
+  EndOutput(error.message(), code, text);
+}
+
+// For a peer that is done with: what it still sends is lost, and it has little time to read our
+// last words.
+void ConnectionImpl::PassOverInput() {
+  deaf_ = true;
+  loop_.Post(Task("limit the end of a connection", [self = Self()] {
+    if (self->finished_) return;
+    self->handshake_deadline_ = self->loop_.Now() + self->options().handshake_timeout;
+    self->UpdateDeadline();
+  }));
 }
 
 void ConnectionImpl::OnDeadline(std::chrono::nanoseconds now) {
@@ -312,6 +345,7 @@ void ConnectionImpl::CheckKeepAlive(std::chrono::nanoseconds now) {
     case KeepAlive::Action::kClose:
       return Close("nothing was received for longer than KeepRecvTimeout");
     case KeepAlive::Action::kSend: {
+      if (accepted()) return SendPing();
       const auto ignore = [](const RawReply&) { return true; };
       // If the output is full the peer hears from us anyway.
       static_cast<void>(SendRequest(

@@ -1,8 +1,8 @@
 // ConnectionImpl: a connection over a TCP socket.
 //
-// Bytes go through, from the socket: proxy header, TLS, codecs of the handshake, frames; and out in
-// the opposite order. In three files: connection_impl.cc (life), connection_input.cc,
-// connection_output.cc.
+// Bytes go through, from the socket: proxy header, TLS, WebSocket or codecs of the handshake,
+// frames; and out in the opposite order. In four files: connection_impl.cc (life),
+// connection_input.cc, connection_output.cc, connection_websocket.cc.
 
 #pragma once
 
@@ -31,10 +31,13 @@
 #include "zeze/net/internal/service_impl.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/internal/tls_stream.h"
+#include "zeze/net/internal/websocket_codec.h"
+#include "zeze/net/internal/websocket_upgrade.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/websocket_options.h"
 #include "zeze/serialize/byte_writer.h"
 
 namespace zeze::internal {
@@ -51,6 +54,9 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
     TlsContextPtr tls = nullptr;
     std::string tls_name = {};
     bool proxy_protocol = false;
+    // At most one of them: the connection is a WebSocket.
+    std::shared_ptr<const WebSocketAcceptOptions> websocket_accept = nullptr;
+    std::shared_ptr<const WebSocketConnectOptions> websocket_connect = nullptr;
   };
 
   explicit ConnectionImpl(Setup setup);
@@ -76,8 +82,23 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   Result<void> SendFrames(std::string_view frames) override;
 
  private:
-  enum class Phase : std::uint8_t { kProxy, kTls, kHandshake, kReady };
+  enum class Phase : std::uint8_t { kProxy, kTls, kUpgrade, kHandshake, kReady };
   enum class FlushBy : std::uint8_t { kNobody, kLoop, kCaller };
+
+  // Of connections that are WebSockets.
+  struct WebSocket {
+    WebSocketEncoder encoder;
+    WebSocketDecoder decoder;  // Of the loop's thread.
+
+    // Until the connection is ready.
+    struct Upgrade {
+      std::shared_ptr<const WebSocketAcceptOptions> accept;
+      std::shared_ptr<const WebSocketConnectOptions> connect;
+      std::string key = {};  // Of a client's request.
+      HttpHeadReader head = {};
+    };
+    std::unique_ptr<Upgrade> upgrade;
+  };
 
   // --- Life (connection_impl.cc). On the loop's thread unless said otherwise. ---
 
@@ -87,7 +108,11 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   void BecomeReady();
   void FinishClose();
   void HangUp();
-  void FailPeer(const Error& error);
+  // Any thread.
+  void FailPeer(const Error& error, WebSocketClose code = WebSocketClose::kProtocolError,
+                std::string_view text = {});
+  void PassOverInput();
+  void EndOutput(std::string_view reason, WebSocketClose code, std::string_view text);
   void OnDeadline(std::chrono::nanoseconds now) override;
   void CheckKeepAlive(std::chrono::nanoseconds now);
   void UpdateDeadline();
@@ -130,11 +155,24 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   Result<void> RunHandler(HandlerEntry& entry, const Frame& frame);
   Result<void> RunCompletion(RawCompletion& completion, const RawReply& reply);
 
+  // --- WebSocket (connection_websocket.cc). On the loop's thread. ---
+
+  static std::unique_ptr<WebSocket> MakeWebSocket(Setup& setup, std::size_t frame_bytes_max);
+  Result<void> StartUpgrade();
+  Result<void> ConsumeWebSocket(std::span<char> wire);
+  Result<void> ConsumeUpgrade(std::span<char> wire);
+  Result<void> RefuseUpgrade(const UpgradeAnswer& answer);
+  void AnswerControl();
+  void SendPing();
+  void SayGoodbye();
+
   // --- Output (connection_output.cc). ---
 
   // Any thread.
   Error ClosedError() const ZEZE_REQUIRES(mutex_);
   Error OverloadedError(const ProtocolDescriptor* protocol) const;
+  template <typename Write>
+  bool Enqueue(Write&& write) ZEZE_REQUIRES(mutex_);
   FlushBy PrepareFlush() ZEZE_REQUIRES(mutex_);
   void RunFlush(FlushBy by);
 
@@ -168,6 +206,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   bool write_waiting_ = false;
   bool backlog_ = false;  // There are frames in input_ that have not been looked at.
   std::unique_ptr<TlsStream> tls_;
+  const std::unique_ptr<WebSocket> websocket_;  // Null: none.
   std::optional<ServerHandshake> server_handshake_;
   std::optional<ClientHandshake> client_handshake_;
   std::unique_ptr<InputCodec> input_codec_;  // Null: none. Large, and most connections have none.
@@ -199,11 +238,12 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   bool flush_requested_ ZEZE_GUARDED_BY(mutex_) = false;
   bool flushing_ ZEZE_GUARDED_BY(mutex_) = false;
   bool write_blocked_ ZEZE_GUARDED_BY(mutex_) = false;
-  bool paused_for_output_ ZEZE_GUARDED_BY(mutex_) = false;  // FlushOnce resumes.
+  bool paused_for_output_ ZEZE_GUARDED_BY(mutex_) = false;             // FlushOnce resumes.
   std::chrono::nanoseconds call_deadline_ ZEZE_GUARDED_BY(mutex_){0};  // That the loop knows of.
 
   std::atomic<bool> closing_ = false;
   std::atomic<std::size_t> frame_bytes_max_;
+  std::atomic<bool> deaf_ = false;  // What still comes is passed over.
   std::atomic<std::chrono::nanoseconds::rep> last_sent_ = 0;
 };
 

@@ -70,7 +70,7 @@ void ConnectionImpl::OnReadable() {
     if (errno == EAGAIN || errno == EINTR) return StartReading();
     return Close("reading failed: " + std::generic_category().message(errno));
   }
-  if (hung_up_) return StartReading();
+  if (hung_up_ || deaf_) return StartReading();
   if (options().keep_alive.check_period.count() > 0) last_received_ = loop_.Now();
   BeginTurn();
   EndTurn(Consume(std::span<char>(buffer).first(static_cast<std::size_t>(count))));
@@ -124,6 +124,7 @@ bool ConnectionImpl::Stopped() const {
 
 Result<void> ConnectionImpl::ConsumeBacklog() {
   backlog_ = false;
+  if (deaf_) return {};
   if (Result<void> consumed = ConsumeFrames({}); !consumed.ok() || backlog_) return consumed;
   std::string wire = std::exchange(undecoded_, {});
   return ConsumeWire(wire);
@@ -156,7 +157,7 @@ Result<void> ConnectionImpl::ConsumeTls(std::string_view wire) {
   tls_->TakeOutput(wire_);
   if (!read.ok()) return read;
   if (phase_ == Phase::kTls && tls_->ready()) {
-    if (Result<void> entered = EnterPhase(Phase::kHandshake); !entered.ok()) return entered;
+    if (Result<void> entered = EnterPhase(Phase::kUpgrade); !entered.ok()) return entered;
   }
   if (!plain.empty()) read = ConsumeWire(plain);
   if (tls_->ended()) Close("the peer closed the connection");
@@ -164,6 +165,7 @@ Result<void> ConnectionImpl::ConsumeTls(std::string_view wire) {
 }
 
 Result<void> ConnectionImpl::ConsumeWire(std::span<char> wire) {
+  if (websocket_ != nullptr) return ConsumeWebSocket(wire);
   if (input_codec_ == nullptr) return ConsumePlain({wire.data(), wire.size()});
   std::string& decoded = loop_.decoded_buffer();
   while (!wire.empty()) {

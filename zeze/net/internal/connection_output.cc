@@ -22,9 +22,11 @@
 #include "zeze/net/internal/connection_impl.h"
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/tcp_socket.h"
+#include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/serialize/type_code.h"
 
 namespace zeze::internal {
 
@@ -50,7 +52,29 @@ void WriteFrame(const ProtocolDescriptor& protocol, FrameFamily family, std::int
   out.EndSize4(body);
 }
 
+// One message of a WebSocket for each frame: so do other servers, and a client may rely on it.
+void WriteMessages(const WebSocketEncoder& encoder, std::string_view frames, ByteWriter& out) {
+  while (!frames.empty()) {
+    std::string_view rest = frames;
+    const Result<std::optional<RawFrame>> frame = TakeFrame(rest, kEncodedBytesMax);
+    if (!frame.ok() || !frame.value().has_value()) rest = {};  // Not for us to judge.
+    encoder.Write(frames.substr(0, frames.size() - rest.size()), out);
+    frames = rest;
+  }
+}
+
 }  // namespace
+
+// False if the output is full. What is written is one frame.
+template <typename Write>
+bool ConnectionImpl::Enqueue(Write&& write) {
+  if (websocket_ == nullptr) return output_.Append(write);
+  return output_.Append([&](ByteWriter& out) {
+    const std::size_t begin = websocket_->encoder.Begin(out);
+    write(out);
+    websocket_->encoder.End(begin, out);
+  });
+}
 
 Error ConnectionImpl::ClosedError() const {
   if (close_reason_.empty()) {
@@ -85,7 +109,7 @@ Result<void> ConnectionImpl::SendOneWay(const ProtocolDescriptor& protocol,
   {
     MutexLock lock(mutex_);
     if (!open_) return ClosedError();
-    if (!output_.Append([&](ByteWriter& out) {
+    if (!Enqueue([&](ByteWriter& out) {
           WriteFrame(protocol, FrameFamily::kOneWay, result_code, 0, payload, out);
         })) {
       return OverloadedError(&protocol);
@@ -101,9 +125,11 @@ Result<void> ConnectionImpl::SendFrames(std::string_view frames) {
   {
     MutexLock lock(mutex_);
     if (!open_) return ClosedError();
-    if (!output_.Append([&](ByteWriter& out) { out.WriteRaw(frames); })) {
-      return OverloadedError(nullptr);
-    }
+    const bool queued = output_.Append([&](ByteWriter& out) {
+      websocket_ == nullptr ? out.WriteRaw(frames)
+                            : WriteMessages(websocket_->encoder, frames, out);
+    });
+    if (!queued) return OverloadedError(nullptr);
     by = PrepareFlush();
   }
   RunFlush(by);
@@ -117,7 +143,7 @@ Result<void> ConnectionImpl::SendAnswer(const ProtocolDescriptor& protocol, std:
   {
     MutexLock lock(mutex_);
     if (!open_) return ClosedError();
-    full = !output_.Append([&](ByteWriter& out) {
+    full = !Enqueue([&](ByteWriter& out) {
       WriteFrame(protocol, FrameFamily::kResponse, result_code, session_id, payload, out);
     });
     if (!full) by = PrepareFlush();
@@ -154,7 +180,7 @@ Result<void> ConnectionImpl::SendRequest(const ProtocolDescriptor& protocol,
                    fmt::format("{}: {} was not sent: {} calls wait for their answers already",
                                Describe(), protocol.full_name, calls_.size()));
     }
-    if (!output_.Append([&](ByteWriter& out) {
+    if (!Enqueue([&](ByteWriter& out) {
           WriteFrame(protocol, FrameFamily::kRequest, options_of_call.request_code, *session_id,
                      payload, out);
         })) {

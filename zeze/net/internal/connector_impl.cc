@@ -1,6 +1,7 @@
 #include "zeze/net/internal/connector_impl.h"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,14 +26,32 @@
 #include "zeze/net/net_address.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze::internal {
+
+namespace {
+
+std::shared_ptr<const WebSocketConnectOptions> WebSocketOf(const ConnectorOptions& options) {
+  if (!options.websocket.has_value()) return nullptr;
+  auto websocket = std::make_shared<WebSocketConnectOptions>(*options.websocket);
+  if (websocket->host.empty()) {
+    const bool is_v6 = options.host.find(':') != std::string::npos;
+    websocket->host = is_v6 ? fmt::format("[{}]", options.host) : options.host;
+    const std::uint16_t usual = options.tls == nullptr ? 80 : 443;
+    if (options.port != usual) websocket->host += fmt::format(":{}", options.port);
+  }
+  return websocket;
+}
+
+}  // namespace
 
 ConnectorImpl::ConnectorImpl(std::shared_ptr<Service::Impl> service, ConnectorOptions options,
                              IoLoop& loop)
     : service_(std::move(service)),
       options_(std::move(options)),
       name_(fmt::format("{}:{}", options_.host, options_.port)),
+      websocket_(WebSocketOf(options_)),
       loop_(loop),
       policy_(options_.first_delay, options_.delay_max) {}
 
@@ -137,6 +156,7 @@ void ConnectorImpl::OnConnected() {
       .connector = shared_from_this(),
       .tls = options_.tls,
       .tls_name = options_.tls_name.empty() ? options_.host : options_.tls_name,
+      .websocket_connect = websocket_,
   });
   if (!service_->Add(current_)) {
     current_ = nullptr;  // The service stops.

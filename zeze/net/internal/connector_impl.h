@@ -20,6 +20,7 @@
 #include "zeze/net/internal/service_impl.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/rpc.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze::internal {
 
@@ -55,6 +56,7 @@ class ConnectorImpl final : public Connector,
   const std::shared_ptr<Service::Impl> service_;
   const ConnectorOptions options_;
   const std::string name_;
+  const std::shared_ptr<const WebSocketConnectOptions> websocket_;  // Null: none.
   IoLoop& loop_;
 
   // Of the loop's thread.

@@ -103,6 +103,7 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   std::atomic<std::uint64_t> not_admitted = 0;
   std::atomic<std::uint64_t> handshakes_failed = 0;
   std::atomic<std::uint64_t> handshake_timeouts = 0;
+  std::atomic<std::uint64_t> upgrades_refused = 0;
   std::atomic<std::uint64_t> protocol_errors = 0;
   std::atomic<std::uint64_t> oversize_frames = 0;
   std::atomic<std::uint64_t> bad_compression = 0;

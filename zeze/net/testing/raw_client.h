@@ -42,8 +42,11 @@ class RawClient {
     const int done = ::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to);
     ZEZE_CHECK(done == 0);
   }
-  ~RawClient() {
+  ~RawClient() { Close(); }
+
+  void Close() {
     if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
   }
 
   RawClient(const RawClient&) = delete;
