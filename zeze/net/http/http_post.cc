@@ -23,7 +23,7 @@
 #include <openssl/tls1.h>
 
 #include "zeze/base/result.h"
-#include "zeze/base/text.h"
+#include "zeze/base/url.h"
 
 namespace zeze {
 
@@ -37,56 +37,10 @@ using SystemError = beast::error_code;
 // An answer is looked at for its status only.
 constexpr std::uint64_t kAnswerBytesMax = 64 << 10;
 
-struct Url {
-  bool tls = false;
-  std::string host;
-  std::string port;
-  std::string target;
-};
-
-Error BadUrl(std::string_view url) {
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("\"{}\" is not an address for a POST: expected http://host[:port][/path] "
-                  "or https://host[:port][/path]",
-                  url));
-}
-
-Result<Url> Parse(std::string_view url) {
-  Url parsed;
-  std::string_view rest = url;
-  if (rest.starts_with("https://")) {
-    parsed.tls = true;
-    rest.remove_prefix(8);
-  } else if (rest.starts_with("http://")) {
-    rest.remove_prefix(7);
-  } else {
-    return BadUrl(url);
-  }
-  const std::size_t path = rest.find_first_of("/?#");
-  std::string_view authority = rest.substr(0, path);
-  parsed.target = path == std::string_view::npos ? "/" : std::string(rest.substr(path));
-  if (parsed.target.front() != '/') parsed.target.insert(0, "/");
-  for (const char c : url) {
-    if (c <= ' ' || c == 0x7f) return BadUrl(url);
-  }
-  if (authority.find('@') != std::string_view::npos) return BadUrl(url);
-  parsed.port = parsed.tls ? "443" : "80";
-  // [::1]:80 has colons in its host.
-  const std::size_t bracket = authority.rfind(']');
-  const std::size_t colon = authority.rfind(':');
-  if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
-    const Result<std::int64_t> port = ParseInteger(authority.substr(colon + 1), 1, 65535);
-    if (!port.ok()) return BadUrl(url);
-    parsed.port = std::to_string(port.value());
-    authority = authority.substr(0, colon);
-  }
-  if (authority.starts_with('[') && authority.ends_with(']')) {
-    authority = authority.substr(1, authority.size() - 2);
-  }
-  if (authority.empty()) return BadUrl(url);
-  parsed.host = authority;
-  return parsed;
+Result<Url> Parse(std::string_view text) {
+  Result<Url> url = ParseUrl(text, {{"http", 80}, {"https", 443}});
+  if (url.ok()) return url;
+  return Error(url.error().code(), "not an address for a POST: " + url.error().message());
 }
 
 // One exchange: name, connection, encryption, request, answer.
@@ -98,10 +52,10 @@ class Exchange {
     request_.method(http::verb::post);
     request_.target(url.target);
     request_.version(11);
-    const bool usual = url.port == (url.tls ? "443" : "80");
+    const bool usual = url.port == (url.scheme == "https" ? 443 : 80);
     const std::string name =
         url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]";
-    request_.set(http::field::host, usual ? name : name + ":" + url.port);
+    request_.set(http::field::host, usual ? name : name + ":" + std::to_string(url.port));
     request_.set(http::field::user_agent, "zeze");
     request_.set(http::field::content_type, "application/json");
     request_.set(http::field::connection, "close");
@@ -112,7 +66,8 @@ class Exchange {
   }
 
   void Start() {
-    resolver_.async_resolve(url_.host, url_.port, [this](SystemError error, const auto& found) {
+    const std::string port = std::to_string(url_.port);
+    resolver_.async_resolve(url_.host, port, [this](SystemError error, const auto& found) {
       if (Failed(error, "looking up its name")) return;
       beast::get_lowest_layer(stream_).async_connect(found, [this](SystemError failed, auto&&) {
         if (!Failed(failed, "connecting")) Handshake();
@@ -209,8 +164,9 @@ Result<void> PostJson(const HttpPost& post) {
   const Result<Url> url = Parse(post.url);
   if (!url.ok()) return url.error();
   asio::io_context io(1);
-  const Result<void> done = url.value().tls ? RunEncrypted(io, url.value(), post)
-                                            : Run(io, beast::tcp_stream(io), url.value(), post);
+  const Result<void> done = url.value().scheme == "https"
+                                ? RunEncrypted(io, url.value(), post)
+                                : Run(io, beast::tcp_stream(io), url.value(), post);
   if (done.ok()) return {};
   return Error(done.error().code(),
                fmt::format("POST to {}: {}", post.url, done.error().message()));
