@@ -277,8 +277,15 @@ class Builder {
         if (child.Integer("Port") == 0) continue;  // Any port: never the same.
       } else if (child.kind() == ElementKind::kConnector) {
         key = "Connector " + ConnectorTarget(child);
+      } else if (child.IsSet("Port")) {
+        key = fmt::format("Websocket {}:{}", child.Text("Ip"), child.Integer("Port"));
+        if (child.Integer("Port") == 0) continue;
       } else {
         key = "Websocket " + child.Text("Path");
+        diagnostics_.Warning(child.location(),
+                             "<Websocket> without Port has no effect: this version has no HTTP "
+                             "server that it could be a part of",
+                             "add Port, of its own");
       }
       const auto [first, is_new] = seen.emplace(std::move(key), &child);
       if (is_new) continue;

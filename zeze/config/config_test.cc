@@ -157,6 +157,15 @@ TEST_F(ConfigTest, DeadAttributesAreExplained) {
   EXPECT_THAT(Said(), HasSubstr("has no effect: no version has read it"));
 }
 
+TEST_F(ConfigTest, AWebsocketWithoutAPortIsExplained) {
+  const Config config = Parse(
+      "<zeze><ServiceConf Name='a'><Websocket Path='/a'/><Websocket Path='/b' Port='7'/>"
+      "</ServiceConf></zeze>");
+
+  EXPECT_EQ(config.Service("a").section.children.size(), 2U);
+  EXPECT_THAT(Said(), HasSubstr("<Websocket> without Port has no effect"));
+}
+
 TEST_F(ConfigTest, WrongCaseIsAcceptedWithAWarning) {
   const Config config = Parse(
       "<zeze serverid='3'><databaseconf databaseType='rocksdb'/>"
@@ -219,6 +228,8 @@ TEST_F(ConfigTest, DuplicatesNameBothPlaces) {
       "the first is at zeze.xml:2");
   ExpectError("<zeze><ServiceConf><Acceptor Port='5'/><Acceptor Port='5'/></ServiceConf></zeze>",
               "second <Acceptor :5>");
+  ExpectError("<zeze><ServiceConf><Websocket Port='5'/><Websocket Port='5'/></ServiceConf></zeze>",
+              "second <Websocket :5>");
   ExpectError("<zeze><CustomizeConf Name='a'/><CustomizeConf Name='a'/></zeze>",
               "second <CustomizeConf>");
 }

@@ -31,9 +31,7 @@ struct DeadAttribute {
 constexpr DeadAttribute kDeadAttributes[] = {
     {ElementKind::kZeze, "CheckpointModeTableFlushConcurrent", "no version has read it"},
     {ElementKind::kTable, "CacheNewLruHotPeriod", "it cannot be set in a file"},
-    {ElementKind::kWebsocket, "Name", "only Path is read"},
-    {ElementKind::kWebsocket, "Ip", "only Path is read"},
-    {ElementKind::kWebsocket, "Port", "only Path is read"},
+    {ElementKind::kWebsocket, "Name", "no version has read it"},
 };
 
 std::vector<std::string_view> NamesOf(ElementKind kind) {

@@ -562,8 +562,7 @@ inline constexpr Setting kConnectorSettings[] = {
      .max = 65535},
     {.name = "Url",
      .default_value = "",
-     .help = "websocket, instead of host and port",
-     .used = false},
+     .help = "ws://host:port/path or wss://..., instead of host and port"},
     {.name = "IsAutoReconnect", .kind = kBool, .default_value = "false", .help = "after a break"},
     {.name = "MaxReconnectDelay",
      .kind = kDuration,
@@ -581,10 +580,22 @@ inline constexpr Setting kConnectorSettings[] = {
 };
 
 inline constexpr Setting kWebsocketSettings[] = {
-    {.name = "Path",
+    {.name = "Path", .default_value = "", .help = "what clients ask for; empty: /"},
+    {.name = "Ip", .default_value = "", .help = "empty: any; @internal, @external: chosen"},
+    {.name = "Port",
+     .kind = kInteger,
      .default_value = "",
-     .help = "on the HTTP server of the application",
-     .used = false},
+     .help = "0: any; absent: not listened to",
+     .min = 0,
+     .max = 65535},
+    {.name = "AllowedOrigins",
+     .default_value = "",
+     .help = "of web pages, separated by commas: https://game.example; empty: any"},
+    {.name = "TlsCertificateFile", .default_value = "", .help = "PEM; empty: no TLS"},
+    {.name = "TlsKeyFile", .default_value = "", .help = "PEM: the key of the certificate"},
+    {.name = "TlsClientAuthoritiesFile",
+     .default_value = "",
+     .help = "PEM; clients must show a certificate signed by one of these"},
 };
 
 inline constexpr Setting kServiceManagerSettings[] = {

@@ -25,8 +25,8 @@ TEST(FlowControl, ReadsOnWhoeverHasWrittenTheOutput) {
     IoThreads io({});
     Service server(io, {.name = "server"});
     HandleEcho(server);
-    Service client(
-        io, {.name = "client", .output_bytes_max = 100000, .send_from_caller = from_caller});
+    Service client(io,
+                   {.name = "client", .output_bytes_max = 100000, .send_from_caller = from_caller});
     const ConnectionPtr connection = MustConnect(client, MustListen(server));
     const std::string text(60000, 'x');
     for (int i = 0; i < 2000; ++i) {

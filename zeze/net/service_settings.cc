@@ -15,16 +15,20 @@
 #include <fmt/format.h>
 
 #include "zeze/base/result.h"
+#include "zeze/base/text.h"
+#include "zeze/base/url.h"
 #include "zeze/config/config.h"
 #include "zeze/config/section.h"
 #include "zeze/config/setting.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connector.h"
 #include "zeze/net/handshake.h"
+#include "zeze/net/internal/websocket_upgrade.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/rsa.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/websocket_options.h"
 
 namespace zeze {
 namespace {
@@ -83,8 +87,30 @@ void ReadSocketAndLimits(const ConfigSection& section, ServiceOptions& options) 
                         .send_timeout = section.Duration("KeepSendTimeout")};
 }
 
+Result<WebSocketAcceptOptions> ReadWebSocket(const ConfigSection& section) {
+  WebSocketAcceptOptions options;
+  if (const std::string& path = section.Text("Path"); !path.empty()) options.path = path;
+  Result<void> checked = internal::CheckWebSocketPath(options.path);
+  if (!checked.ok()) return Wrong(section, "Path", checked.error().message());
+  for (const std::string_view origin : Split(section.Text("AllowedOrigins"), ',')) {
+    if (origin.find("://") == std::string_view::npos || origin.ends_with('/')) {
+      return Wrong(
+          section, "AllowedOrigins",
+          fmt::format("'{}' is no origin: expected https://host or https://host:port", origin));
+    }
+    options.allowed_origins.emplace_back(origin);
+  }
+  return options;
+}
+
+// Of an <Acceptor>, or of a <Websocket> with a port.
 Result<AcceptorOptions> ReadAcceptor(const ConfigSection& service, const ConfigSection& section) {
   AcceptorOptions options;
+  if (section.kind() == ElementKind::kWebsocket) {
+    Result<WebSocketAcceptOptions> websocket = ReadWebSocket(section);
+    if (!websocket.ok()) return websocket.error();
+    options.websocket = std::move(websocket).value();
+  }
   options.ip = section.Text("Ip");
   options.port = static_cast<std::uint16_t>(section.Integer("Port"));
   options.backlog = static_cast<int>(service.Integer("Backlog"));
@@ -117,18 +143,37 @@ Result<void> ReadHost(const ConfigSection& section, ConnectorOptions& options) {
     options.host = text.substr(0, colon);
   }
   if (!options.host.empty() && options.port != 0) return {};
-  return Wrong(section, "HostNameOrAddress",
-               section.Text("Url").empty() ? "a connector needs a host and a port"
-                                           : "connectors by Url are not in this version");
+  return Wrong(section, "HostNameOrAddress", "a connector needs a host and a port");
+}
+
+// A WebSocket. `authorities` are those of wss unless the file names others.
+Result<void> ReadUrl(const ConfigSection& section, ConnectorOptions& options,
+                     std::string& authorities) {
+  if (section.IsSet("HostNameOrAddress") || section.IsSet("Port")) {
+    return Wrong(section, "Url", "a connector has either a Url or a host and a port");
+  }
+  Result<Url> url = ParseUrl(section.Text("Url"), {{"ws", 80}, {"wss", 443}});
+  if (!url.ok()) return Wrong(section, "Url", url.error().message());
+  options.host = url.value().host;
+  options.port = url.value().port;
+  options.websocket = WebSocketConnectOptions{.path = url.value().target};
+  if (url.value().scheme == "ws") {
+    if (authorities.empty()) return {};
+    return Wrong(section, "Url", "ws is not encrypted: write wss, or leave TlsAuthoritiesFile out");
+  }
+  if (authorities.empty()) authorities = "system";
+  return {};
 }
 
 Result<ConnectorOptions> ReadConnector(const ConfigSection& section) {
   ConnectorOptions options;
-  if (Result<void> read = ReadHost(section, options); !read.ok()) return read.error();
+  std::string authorities = section.Text("TlsAuthoritiesFile");
+  const Result<void> read = section.Text("Url").empty() ? ReadHost(section, options)
+                                                        : ReadUrl(section, options, authorities);
+  if (!read.ok()) return read.error();
   options.reconnect = section.Bool("IsAutoReconnect");
   options.delay_max = section.Duration("MaxReconnectDelay");
   options.tls_name = section.Text("TlsName");
-  const std::string& authorities = section.Text("TlsAuthoritiesFile");
   if (authorities.empty()) return options;
   Result<TlsContextPtr> tls =
       TlsContext::ForClient({.certificate_file = section.Text("TlsCertificateFile"),
@@ -156,7 +201,8 @@ Result<ServiceSettings> SettingsFromConfig(const Config& config, std::string_vie
   if (service.name != service_name) return settings;  // The one without a name.
   settings.options.connections_max = static_cast<std::size_t>(section.Integer("maxConnections"));
   for (const ConfigSection& child : section.children) {
-    if (child.kind() == ElementKind::kAcceptor) {
+    const bool is_websocket = child.kind() == ElementKind::kWebsocket;
+    if (child.kind() == ElementKind::kAcceptor || (is_websocket && child.IsSet("Port"))) {
       Result<AcceptorOptions> acceptor = ReadAcceptor(section, child);
       if (!acceptor.ok()) return acceptor.error();
       settings.acceptors.push_back(std::move(acceptor).value());

@@ -18,6 +18,7 @@ namespace {
 
 using std::chrono::seconds;
 using testing::Certificates;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Config MustParse(const std::string& services) {
@@ -104,6 +105,50 @@ TEST(ServiceSettings, LoadCertificates) {
   EXPECT_EQ(settings.connectors[0].tls_name, "n");
 }
 
+TEST(ServiceSettings, MakeWebSockets) {
+  const Certificates& files = Certificates::Get();
+  const Config config =
+      MustParse(R"(
+    <ServiceConf Name="Game" HaProxyKey="x">
+      <Acceptor Port="5004"/>
+      <Websocket Path="/game" Ip="127.0.0.1" Port="5005"
+          AllowedOrigins="https://game.example, http://localhost:8080"/>
+      <Websocket Port="5006" TlsCertificateFile=")" +
+                files.server_certificate + R"(" TlsKeyFile=")" + files.server_key + R"("/>
+      <Connector Url="ws://10.0.0.9:81/game?region=3" IsAutoReconnect="true"/>
+      <Connector Url="wss://game.example/game" TlsAuthoritiesFile=")" +
+                files.authority + R"("/>
+      <Connector Url="wss://other.example"/>
+    </ServiceConf>)");
+
+  const ServiceSettings settings =
+      SettingsFromConfig(config, "Game", ServiceKind::kHandshake).value();
+
+  ASSERT_EQ(settings.acceptors.size(), 3U);
+  EXPECT_FALSE(settings.acceptors[0].websocket.has_value());
+  const AcceptorOptions& plain = settings.acceptors[1];
+  EXPECT_EQ(plain.ip, "127.0.0.1");
+  EXPECT_EQ(plain.port, 5005);
+  EXPECT_TRUE(plain.proxy_protocol);
+  EXPECT_EQ(plain.tls, nullptr);
+  EXPECT_EQ(plain.websocket->path, "/game");
+  EXPECT_THAT(plain.websocket->allowed_origins,
+              ElementsAre("https://game.example", "http://localhost:8080"));
+  EXPECT_EQ(settings.acceptors[2].websocket->path, "/");
+  EXPECT_NE(settings.acceptors[2].tls, nullptr);
+
+  ASSERT_EQ(settings.connectors.size(), 3U);
+  EXPECT_EQ(settings.connectors[0].host, "10.0.0.9");
+  EXPECT_EQ(settings.connectors[0].port, 81);
+  EXPECT_TRUE(settings.connectors[0].reconnect);
+  EXPECT_EQ(settings.connectors[0].websocket->path, "/game?region=3");
+  EXPECT_EQ(settings.connectors[0].tls, nullptr);
+  EXPECT_EQ(settings.connectors[1].port, 443);
+  EXPECT_NE(settings.connectors[1].tls, nullptr);
+  EXPECT_EQ(settings.connectors[2].websocket->path, "/");
+  EXPECT_NE(settings.connectors[2].tls, nullptr);
+}
+
 TEST(ServiceSettings, NameTheFileAndThePlaceOfWhatIsWrong) {
   const auto failure = [](const std::string& service) {
     Result<ServiceSettings> settings =
@@ -114,8 +159,17 @@ TEST(ServiceSettings, NameTheFileAndThePlaceOfWhatIsWrong) {
               HasSubstr("RsaPriKeyFile: 'no.der' cannot be read"));
   EXPECT_THAT(failure("<ServiceConf Name='S' RsaPubKey='xyz'/>"), HasSubstr("test.xml:1"));
   EXPECT_THAT(failure("<ServiceConf Name='S' SecureIp='here'/>"), HasSubstr("'here' is no IP"));
-  EXPECT_THAT(failure("<ServiceConf Name='S'><Connector Url='ws://h/p'/></ServiceConf>"),
-              HasSubstr("connectors by Url are not in this version"));
+  const auto child = [&failure](const std::string& element) {
+    return failure("<ServiceConf Name='S'>" + element + "</ServiceConf>");
+  };
+  EXPECT_THAT(child("<Connector Url='http://h/p'/>"),
+              HasSubstr("expected ws://host[:port][/path] or wss://"));
+  EXPECT_THAT(child("<Connector Url='ws://h/p' Port='5'/>"), HasSubstr("either a Url or a host"));
+  EXPECT_THAT(child("<Connector Url='ws://h/p' TlsAuthoritiesFile='system'/>"),
+              HasSubstr("write wss"));
+  EXPECT_THAT(child("<Websocket Port='1' Path='game'/>"), HasSubstr("'game' is no path"));
+  EXPECT_THAT(child("<Websocket Port='1' AllowedOrigins='game.example'/>"),
+              HasSubstr("'game.example' is no origin"));
   EXPECT_THAT(
       failure("<ServiceConf Name='S'><Acceptor TlsCertificateFile='no.pem'/></ServiceConf>"),
       HasSubstr("TLS"));
