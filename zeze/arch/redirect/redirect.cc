@@ -67,21 +67,64 @@ void Redirect::Impl::AddHandlers() {
   links_.OnLost([this](std::int32_t, const Connection& connection) { OnLost(connection.id()); });
 }
 
-void Redirect::Impl::AddMethod(Module& module, const internal::RedirectDescriptor& method) {
+const RedirectEntry* Redirect::Impl::AddEntry(RedirectEntry entry) {
   ZEZE_CHECK(!started_);
+  entries_.push_back(std::make_unique<RedirectEntry>(std::move(entry)));
+  const RedirectEntry* added = entries_.back().get();
+  if (!by_name_.emplace(added->full_name, added).second) two_methods_ = added->full_name;
+  links_.AddService(added->service);
+  return added;
+}
+
+void Redirect::Impl::AddMethod(Module& module, const internal::RedirectDescriptor& method) {
   const bool whole = method.name.find(':') != std::string_view::npos;
-  std::string full_name =
+  const std::string full_name =
       whole ? std::string(method.name) : fmt::format("{}:{}", module.name(), method.name);
-  entries_.push_back(std::make_unique<RedirectEntry>(
-      RedirectEntry{.method = method,
-                    .module = &module,
-                    .full_name = full_name,
-                    .service = fmt::format("{}{}", options_.name_prefix, module.id()),
-                    .procedure = ProcedureName::Intern(full_name)}));
-  const RedirectEntry* entry = entries_.back().get();
-  by_method_[method.key] = entry;
-  if (!by_name_.emplace(full_name, entry).second) two_methods_ = full_name;
-  links_.AddService(entry->service);
+  by_method_[method.key] = AddEntry({.module_id = module.id(),
+                                     .module = &module,
+                                     .full_name = full_name,
+                                     .service = options_.name_prefix + std::to_string(module.id()),
+                                     .procedure = ProcedureName::Intern(full_name),
+                                     .version = method.options.version,
+                                     .in_transaction = method.in_transaction,
+                                     .decode = method.decode});
+}
+
+namespace {
+
+class EncodedInvocation final : public internal::RedirectInvocation {
+ public:
+  using Function = decltype(EncodedRedirectMethod::run);
+
+  EncodedInvocation(const Function& run, ByteReader& in)
+      : run_(run), parameters_(in.ReadRaw(in.remaining())) {}
+
+  std::int64_t Run(Module*, Transaction* tx, std::int32_t hash) override {
+    result_.clear();
+    return run_(*tx, hash, parameters_, result_);
+  }
+  void EncodeResult(ByteWriter& out) const override { out.WriteRaw(result_); }
+
+ private:
+  const Function& run_;
+  const std::string_view parameters_;  // Of the job, which outlives this.
+  std::string result_;
+};
+
+}  // namespace
+
+void Redirect::Impl::AddEncoded(EncodedRedirectMethod method) {
+  AddEntry({.module_id = method.module_id,
+            .module = nullptr,
+            .full_name = method.full_name,
+            .service = options_.name_prefix + std::to_string(method.module_id),
+            .procedure = ProcedureName::Intern(method.full_name),
+            .version = method.version,
+            .in_transaction = true,
+            .decode = [run = std::move(method.run)](
+                          ByteReader& in) -> std::unique_ptr<internal::RedirectInvocation> {
+              return std::make_unique<EncodedInvocation>(run, in);
+            }});
 }
 
 Result<void> Redirect::Impl::Start() {
@@ -149,6 +192,13 @@ const RedirectEntry& Redirect::Impl::Find(const void* method) const {
   return *found->second;
 }
 
+const RedirectEntry& Redirect::Impl::Find(std::string_view full_name) const {
+  const auto found = by_name_.find(full_name);
+  const bool method_was_added_to_redirect = found != by_name_.end();
+  ZEZE_CHECK(method_was_added_to_redirect);
+  return *found->second;
+}
+
 Redirect::Statistics Redirect::Impl::GetStatistics() const {
   const RedirectExecutor::Statistics executor = executor_.GetStatistics();
   MutexLock lock(mutex_);
@@ -178,6 +228,23 @@ void Redirect::AddMethod(Module& module, const internal::RedirectDescriptor& met
   impl_->AddMethod(module, method);
 }
 
+void Redirect::AddEncoded(EncodedRedirectMethod method) {
+  impl_->AddEncoded(std::move(method));
+}
+
+void Redirect::CallEncoded(std::string_view full_name, const internal::RedirectTarget& target,
+                           std::string parameters, EncodedCallback callback) {
+  const auto where =
+      callback ? internal::RedirectWhere::kWorker : internal::RedirectWhere::kAnywhere;
+  impl_->Begin(impl_->Find(full_name), target, {}, std::move(parameters), where,
+               [callback = std::move(callback)](const internal::RedirectRaw& raw) {
+                 if (!callback) return;
+                 RedirectReply<Binary> reply;
+                 internal::DecodeRedirectReply(raw, reply);
+                 callback(reply);
+               });
+}
+
 Result<void> Redirect::Start() {
   return impl_->Start();
 }
@@ -190,8 +257,8 @@ void Redirect::Stop() {
   impl_->Stop();
 }
 
-std::optional<std::int32_t> Redirect::OwnerOf(const Module& module, RedirectHash hash) const {
-  return impl_->OwnerOf(fmt::format("{}{}", impl_->options().name_prefix, module.id()), hash);
+std::optional<std::int32_t> Redirect::OwnerOf(std::int32_t module_id, RedirectHash hash) const {
+  return impl_->OwnerOf(impl_->options().name_prefix + std::to_string(module_id), hash);
 }
 
 std::int32_t Redirect::server_id() const {
@@ -211,13 +278,15 @@ namespace internal {
 void BeginRedirect(Redirect& redirect, const void* method, const RedirectTarget& target,
                    const RedirectCallOptions& options, std::string parameters, RedirectWhere where,
                    RedirectDone done) {
-  redirect.impl().Begin(method, target, options, std::move(parameters), where, std::move(done));
+  redirect.impl().Begin(redirect.impl().Find(method), target, options, std::move(parameters), where,
+                        std::move(done));
 }
 
 void BeginRedirectAll(Redirect& redirect, const void* method, std::uint32_t level,
                       const RedirectCallOptions& options, std::string parameters,
                       RedirectWhere where, RedirectAllDone done) {
-  redirect.impl().BeginAll(method, level, options, std::move(parameters), where, std::move(done));
+  redirect.impl().BeginAll(redirect.impl().Find(method), level, options, std::move(parameters),
+                           where, std::move(done));
 }
 
 RedirectHere FindRedirect(Redirect& redirect, const void* method) {

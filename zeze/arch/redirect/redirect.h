@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -78,6 +79,18 @@ struct RedirectHash {
 
   std::int32_t hash;
   std::uint32_t level;
+};
+
+// For the framework's own components, which bring parameters and results as bytes.
+struct EncodedRedirectMethod {
+  std::int32_t module_id = 0;
+  std::string full_name = {};  // "Full.Name:method", as other implementations call it.
+  std::int32_t version = 0;
+  // In a transaction, perhaps more than once. Whoever cannot decode the parameters returns
+  // redirect_code::kError.
+  std::function<std::int64_t(Transaction& tx, std::int32_t hash, std::string_view parameters,
+                             std::string& result)>
+      run = nullptr;
 };
 
 class Redirect;
@@ -203,6 +216,8 @@ class Redirect {
     AddAll(module, static_cast<typename M::Redirects*>(nullptr));
   }
 
+  void AddEncoded(EncodedRedirectMethod method);
+
   // Listens, registers the modules, finds the other servers and connects. Errors: the port is in
   // use; two methods have one name.
   Result<void> Start();
@@ -243,8 +258,26 @@ class Redirect {
     return {*this, level, MakeValues<Method>(std::forward<Args>(args)...)};
   }
 
+  // By name, for components; the callback may be empty. Ordered as calls with types are.
+  using EncodedCallback = std::function<void(const RedirectReply<Binary>& reply)>;
+  void ToHashEncoded(std::string_view full_name, RedirectHash hash, std::string parameters,
+                     EncodedCallback callback = nullptr) {
+    CallEncoded(
+        full_name,
+        {.kind = internal::RedirectTarget::Kind::kHash, .value = hash.hash, .level = hash.level},
+        std::move(parameters), std::move(callback));
+  }
+  void ToServerEncoded(std::string_view full_name, std::int32_t server_id, std::string parameters,
+                       EncodedCallback callback = nullptr) {
+    CallEncoded(full_name, {.kind = internal::RedirectTarget::Kind::kServer, .value = server_id},
+                std::move(parameters), std::move(callback));
+  }
+
   // Which server a hash belongs to; none if nobody offers the module.
-  std::optional<std::int32_t> OwnerOf(const Module& module, RedirectHash hash) const;
+  std::optional<std::int32_t> OwnerOf(std::int32_t module_id, RedirectHash hash) const;
+  std::optional<std::int32_t> OwnerOf(const Module& module, RedirectHash hash) const {
+    return OwnerOf(module.id(), hash);
+  }
   bool IsLocal(const Module& module, RedirectHash hash) const {
     return OwnerOf(module, hash) == server_id();
   }
@@ -292,6 +325,8 @@ class Redirect {
     (AddMethod(module, internal::DescribeRedirect<M>()), ...);
   }
   void AddMethod(Module& module, const internal::RedirectDescriptor& method);
+  void CallEncoded(std::string_view full_name, const internal::RedirectTarget& target,
+                   std::string parameters, EncodedCallback callback);
 
   const std::shared_ptr<Impl> impl_;
 };

@@ -24,10 +24,9 @@ using internal::RedirectWhere;
 
 }  // namespace
 
-void Redirect::Impl::BeginAll(const void* method, std::uint32_t level,
+void Redirect::Impl::BeginAll(const RedirectEntry& entry, std::uint32_t level,
                               const RedirectCallOptions& options, std::string parameters,
                               RedirectWhere where, RedirectAllDone done) {
-  const RedirectEntry& entry = Find(method);
   Executor* const executor = where == RedirectWhere::kWorker ? &application_.workers() : nullptr;
   std::int64_t refused = result_code::kSuccess;
   std::int64_t session = 0;
@@ -101,14 +100,14 @@ void Redirect::Impl::SendAll(const RedirectEntry& entry, std::int64_t session, s
     std::int64_t failure = result_code::kProviderNotExist;
     if (connection != nullptr) {
       direct::BModuleRedirectAllRequest request{
-          .ModuleId = entry.module->id(),
+          .ModuleId = entry.module_id,
           .HashCodeConcurrentLevel = static_cast<std::int32_t>(level),
           .SourceProvider = links_.server_id(),
           .SessionId = session,
           .MethodFullName = entry.full_name,
           .Params = Binary(parameters),
           .ServiceNamePrefix = options_.name_prefix,
-          .Version = entry.method.options.version};
+          .Version = entry.version};
       for (const std::uint32_t group : groups) {
         request.HashCodes.Add(static_cast<std::int32_t>(group));
       }
@@ -128,7 +127,7 @@ void Redirect::Impl::RunAllHere(const RedirectEntry& entry,
                                 const std::string& parameters, std::chrono::nanoseconds deadline,
                                 const std::shared_ptr<RedirectGather>& gather) {
   for (const std::uint32_t group : groups) {
-    const auto key = internal::RedirectKeyOf(entry.module->id(), group);
+    const auto key = internal::RedirectKeyOf(entry.module_id, group);
     executor_.Run({.entry = &entry,
                    .hash = static_cast<std::int32_t>(group),
                    .lane = RedirectLane::OfKey(key),
@@ -172,8 +171,7 @@ void Redirect::Impl::OnRedirectAll(const Message<direct::ModuleRedirectAllReques
       batch->Add(group, return_code, {});
       continue;
     }
-    const auto key =
-        internal::RedirectKeyOf(entry->module->id(), static_cast<std::uint32_t>(group));
+    const auto key = internal::RedirectKeyOf(entry->module_id, static_cast<std::uint32_t>(group));
     executor_.Run({.entry = entry,
                    .hash = group,
                    .lane = RedirectLane::OfKey(key),

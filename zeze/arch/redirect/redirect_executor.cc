@@ -88,7 +88,7 @@ RedirectAnswer RedirectExecutor::Execute(RedirectJob& job) {
     return {.code = redirect_code::kRequestTimeout};
   }
   ByteReader in(job.parameters);
-  const std::unique_ptr<RedirectInvocation> invocation = job.entry->method.decode(in);
+  const std::unique_ptr<RedirectInvocation> invocation = job.entry->decode(in);
   if (!in.ok()) {
     ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "the parameters of {} cannot be decoded: {}",
                            job.entry->full_name, in.error_message());
@@ -106,13 +106,13 @@ RedirectAnswer RedirectExecutor::Execute(RedirectJob& job) {
 RedirectAnswer RedirectExecutor::RunMethod(const RedirectJob& job, RedirectInvocation& invocation) {
   const RedirectEntry& entry = *job.entry;
   RedirectAnswer answer;
-  if (entry.method.in_transaction) {
+  if (entry.in_transaction) {
     answer.code = application_.Call(entry.procedure, [&](Transaction& tx) {
-      return invocation.Run(*entry.module, &tx, job.hash);
+      return invocation.Run(entry.module, &tx, job.hash);
     });
   } else {
     try {
-      answer.code = invocation.Run(*entry.module, nullptr, job.hash);
+      answer.code = invocation.Run(entry.module, nullptr, job.hash);
     } catch (const std::exception& error) {
       ZEZE_LOG_ERROR("{} has thrown: {}", entry.full_name, error.what());
       answer.code = redirect_code::kException;

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,17 +17,22 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/unique_function.h"
+#include "zeze/serialize/byte_reader.h"
 #include "zeze/transaction/procedure_name.h"
 
 namespace zeze::arch::internal {
 
-// A method of a module of this application.
+// A method that can be called, here and at other servers.
 struct RedirectEntry {
-  RedirectDescriptor method;
-  Module* module;
+  std::int32_t module_id;
+  Module* module;  // Null if the method is given in encoded form.
   std::string full_name;
   std::string service;
   ProcedureName procedure;
+  std::int32_t version;
+  bool in_transaction;
+  // Whether the bytes were good is the reader's ok().
+  std::function<std::unique_ptr<RedirectInvocation>(ByteReader& parameters)> decode;
 };
 
 struct RedirectAnswer {

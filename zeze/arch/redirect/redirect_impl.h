@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,17 +37,20 @@ class Redirect::Impl : public std::enable_shared_from_this<Impl> {
 
   void AddHandlers();
   void AddMethod(Module& module, const internal::RedirectDescriptor& method);
+  void AddEncoded(EncodedRedirectMethod method);
   Result<void> Start();
   Result<void> AwaitReady(std::chrono::nanoseconds patience);
   void Stop();
 
+  // Of a method that was added; otherwise the program is wrong.
   const internal::RedirectEntry& Find(const void* method) const;
+  const internal::RedirectEntry& Find(std::string_view full_name) const;
   std::optional<std::int32_t> OwnerOf(const std::string& service, RedirectHash hash) const;
 
-  void Begin(const void* method, const internal::RedirectTarget& target,
+  void Begin(const internal::RedirectEntry& entry, const internal::RedirectTarget& target,
              const internal::RedirectCallOptions& options, std::string parameters,
              internal::RedirectWhere where, internal::RedirectDone done);
-  void BeginAll(const void* method, std::uint32_t level,
+  void BeginAll(const internal::RedirectEntry& entry, std::uint32_t level,
                 const internal::RedirectCallOptions& options, std::string parameters,
                 internal::RedirectWhere where, internal::RedirectAllDone done);
 
@@ -61,6 +65,7 @@ class Redirect::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   class Call;
+  const internal::RedirectEntry* AddEntry(internal::RedirectEntry entry);
   using CallPtr = std::shared_ptr<Call>;
 
   bool IsHere(std::int32_t server_id) const { return server_id == links_.server_id(); }

@@ -231,7 +231,7 @@ class RedirectInvocation {
   virtual ~RedirectInvocation() = default;
 
   // `tx` is null exactly if the method runs outside transactions.
-  virtual std::int64_t Run(Module& module, Transaction* tx, std::int32_t hash) = 0;
+  virtual std::int64_t Run(Module* module, Transaction* tx, std::int32_t hash) = 0;
   // Of the last run.
   virtual void EncodeResult(ByteWriter& out) const = 0;
 };
@@ -244,8 +244,8 @@ class TypedRedirectInvocation final : public RedirectInvocation {
   // Whether the bytes were good is the reader's ok().
   explicit TypedRedirectInvocation(ByteReader& in) { ReadRedirectParameters(in, values_); }
 
-  std::int64_t Run(Module& module, Transaction* tx, std::int32_t hash) override {
-    return Signature::Call(static_cast<typename Signature::Class&>(module), tx, hash, values_,
+  std::int64_t Run(Module* module, Transaction* tx, std::int32_t hash) override {
+    return Signature::Call(static_cast<typename Signature::Class&>(*module), tx, hash, values_,
                            result_);
   }
   void EncodeResult(ByteWriter& out) const override { WriteRedirectResult(out, result_); }

@@ -110,10 +110,9 @@ std::optional<std::int32_t> Redirect::Impl::ChooseOther(const RedirectEntry& ent
   return std::nullopt;
 }
 
-void Redirect::Impl::Begin(const void* method, const RedirectTarget& target,
+void Redirect::Impl::Begin(const RedirectEntry& entry, const RedirectTarget& target,
                            const RedirectCallOptions& options, std::string parameters,
                            RedirectWhere where, RedirectDone done) {
-  const RedirectEntry& entry = Find(method);
   const auto call = std::make_shared<Call>(shared_from_this(), where, std::move(done));
   if (stopped_) return call->Fail(RedirectOutcome::kNotDone, result_code::kClosed);
   const std::optional<std::int32_t> server_id = Choose(entry, target);
@@ -128,16 +127,16 @@ void Redirect::Impl::Begin(const void* method, const RedirectTarget& target,
   if (key == 0 && by_hash) {
     const std::uint32_t group = target.level == 0 ? static_cast<std::uint32_t>(target.value)
                                                   : HashGroup(target.value, target.level);
-    key = internal::RedirectKeyOf(entry.module->id(), group);
+    key = internal::RedirectKeyOf(entry.module_id, group);
   }
-  call->argument = {.ModuleId = entry.module->id(),
+  call->argument = {.ModuleId = entry.module_id,
                     .HashCode = target.value,
                     .RedirectType = by_hash ? direct::BModuleRedirectArgument::RedirectTypeHash
                                             : direct::BModuleRedirectArgument::RedirectTypeToServer,
                     .MethodFullName = entry.full_name,
                     .Params = Binary(std::move(parameters)),
                     .ServiceNamePrefix = options_.name_prefix,
-                    .Version = entry.method.options.version,
+                    .Version = entry.version,
                     .Key = options.ordered ? key : 0,
                     .NoOneByOne = !options.ordered};
   if (IsHere(*server_id)) {
@@ -227,9 +226,9 @@ void Redirect::Impl::SendOn(const CallPtr& call, Connection& connection) {
 const RedirectEntry* Redirect::Impl::FindByName(const std::string& full_name, std::int32_t version,
                                                 std::int64_t& code) {
   const auto found = by_name_.find(full_name);
-  code = found == by_name_.end()                            ? redirect_code::kMethodNotFound
-         : found->second->method.options.version != version ? redirect_code::kVersion
-                                                            : redirect_code::kSuccess;
+  code = found == by_name_.end()             ? redirect_code::kMethodNotFound
+         : found->second->version != version ? redirect_code::kVersion
+                                             : redirect_code::kSuccess;
   if (code == redirect_code::kSuccess) return found->second;
   ++unknown_methods_;
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),

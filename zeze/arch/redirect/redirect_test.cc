@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -265,6 +266,45 @@ TEST_F(RedirectTest, ACallbackAfterCommitHasTheResult) {
   }));
   EXPECT_TRUE(group.WaitUntil(SystemClock(), SystemClock().Now() + kPatience));
   EXPECT_EQ(42, balance);
+}
+
+// Components whose parameters are not known here.
+TEST(RedirectEncodedTest, AMethodInEncodedFormIsCalledByItsName) {
+  RedirectCluster cluster;
+  for (const std::int32_t id : {1, 2}) {
+    RedirectServer& server = cluster.Prepare(id);
+    server.redirect->AddEncoded(
+        {.module_id = 11015,
+         .full_name = "Zeze.Game.Rank:updateRank",
+         .run = [&server](Transaction& tx, std::int32_t hash, std::string_view parameters,
+                          std::string& result) -> std::int64_t {
+           if (parameters.empty()) return redirect_code::kError;
+           server.bank.accounts.GetOrAdd(tx, hash)->balance += 1;
+           result = std::string(parameters) + "!";
+           return 0;
+         }});
+    EXPECT_TRUE(server.redirect->Start().ok());
+  }
+  cluster.AwaitReady();
+  for (const std::int32_t target : {1, 2}) {
+    std::int32_t hash = 0;
+    while (cluster.redirect(1).OwnerOf(11015, {hash, 64}) != target) ++hash;
+    WaitGroup group(2);
+    cluster.redirect(1).ToHashEncoded("Zeze.Game.Rank:updateRank", {hash, 64}, "bytes",
+                                      [&](const RedirectReply<Binary>& reply) {
+                                        EXPECT_TRUE(reply.ok());
+                                        EXPECT_EQ("bytes!", reply.result.bytes);
+                                        EXPECT_EQ(target, reply.server_id);
+                                        group.Done();
+                                      });
+    cluster.redirect(1).ToServerEncoded("Zeze.Game.Rank:updateRank", target, "",
+                                        [&](const RedirectReply<Binary>& reply) {
+                                          EXPECT_EQ(redirect_code::kError, reply.code);
+                                          group.Done();
+                                        });
+    EXPECT_TRUE(group.WaitUntil(SystemClock(), SystemClock().Now() + kPatience));
+    EXPECT_EQ(1, cluster.bank(target).BalanceOf(hash));
+  }
 }
 
 }  // namespace
