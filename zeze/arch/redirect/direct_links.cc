@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -115,6 +116,7 @@ struct DirectLinks::Impl : std::enable_shared_from_this<Impl> {
   void WithConnection(std::int32_t server_id, std::chrono::nanoseconds patience, std::size_t bytes,
                       Use use);
   std::string WhatIsMissing(bool self) const ZEZE_REQUIRES(mutex);
+  void CloseWhenSent();
   void Stop();
 
   IoThreads& io;
@@ -133,6 +135,7 @@ struct DirectLinks::Impl : std::enable_shared_from_this<Impl> {
   std::map<std::int32_t, Peer> peers ZEZE_GUARDED_BY(mutex);
   std::uint64_t last_waiting ZEZE_GUARDED_BY(mutex) = 0;
   std::size_t waiting_total ZEZE_GUARDED_BY(mutex) = 0;
+  std::set<std::int64_t> closing ZEZE_GUARDED_BY(mutex);  // Connections that Stop waits for.
   Statistics statistics ZEZE_GUARDED_BY(mutex);
 
   // Two, because only one of them can be watched by signs of life. They end with Stop, because the
@@ -241,10 +244,10 @@ void DirectLinks::Impl::OnAnnounce(Request<AnnounceProviderInfo> request) {
 
 void DirectLinks::Impl::OnClose(const ConnectionPtr& connection) {
   const std::int32_t server_id = ServerOf(*connection);
-  if (server_id == kNobody) return;
   std::shared_ptr<Connector> unwanted;
   {
     MutexLock lock(mutex);
+    if (closing.erase(connection->id()) > 0) changed.NotifyAll();
     const auto found = peers.find(server_id);
     if (found != peers.end() && found->second.session == connection) {
       Peer& peer = found->second;
@@ -256,6 +259,7 @@ void DirectLinks::Impl::OnClose(const ConnectionPtr& connection) {
     }
   }
   if (unwanted != nullptr) unwanted->Stop();
+  if (server_id == kNobody) return;
   for (const LostCallback& callback : on_lost) callback(server_id, *connection);
 }
 
@@ -432,6 +436,20 @@ std::string DirectLinks::Impl::WhatIsMissing(bool self) const {
   return {};
 }
 
+void DirectLinks::Impl::CloseWhenSent() {
+  std::vector<ConnectionPtr> open = incoming->connections();
+  std::ranges::move(outgoing->connections(), std::back_inserter(open));
+  {
+    MutexLock lock(mutex);
+    for (const ConnectionPtr& connection : open) closing.insert(connection->id());
+  }
+  for (const ConnectionPtr& connection : open) connection->CloseWhenSent("this server stops");
+  const std::chrono::nanoseconds deadline = io.clock().Now() + options.close_timeout;
+  MutexLock lock(mutex);
+  while (!closing.empty() && io.clock().WaitUntil(changed, mutex, deadline)) {
+  }
+}
+
 void DirectLinks::Impl::Stop() {
   std::vector<std::string> names;
   std::vector<Waiting> waiting;
@@ -450,6 +468,7 @@ void DirectLinks::Impl::Stop() {
   for (Waiting& each : waiting) {
     each.use(Error(ErrorCode::kShuttingDown, "the connections between servers are closed"));
   }
+  CloseWhenSent();
   incoming.reset();
   outgoing.reset();
 }

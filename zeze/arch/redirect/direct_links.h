@@ -65,6 +65,9 @@ struct DirectLinksOptions {
   std::size_t waiting_max = 4096;
   std::size_t waiting_bytes_max = 16 << 20;
   std::size_t waiting_max_total = 65536;
+
+  // How long Stop waits until the last answers have been written.
+  std::chrono::nanoseconds close_timeout = std::chrono::seconds(2);
 };
 
 // The server with the smaller id connects; the other one learns who that is from its announcement.

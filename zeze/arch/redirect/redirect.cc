@@ -1,5 +1,6 @@
 #include "zeze/arch/redirect/redirect.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/core.h>
@@ -25,6 +26,9 @@ constexpr std::size_t kMessageBytes = 64 << 10;
 
 // How long Stop waits for the service manager to hear that this server is not to be chosen.
 constexpr std::chrono::seconds kUnregisterPatience(2);
+
+// And for calls that were accepted in the last moment.
+constexpr std::chrono::milliseconds kLastMoment(100);
 
 DirectLinksOptions DirectOptionsOf(const Application& application, const RedirectOptions& options) {
   DirectLinksOptions direct = options.direct;
@@ -170,17 +174,20 @@ void Redirect::Impl::Stop() {
     }
     if (agent_.connected()) (void)agent_.AwaitSettled(kUnregisterPatience);
   }
-  if (!executor_.AwaitIdle(deadline)) {
+  // Those that still come are served as long as there is time; the last of them are refused, so that
+  // their callers know that nothing was done.
+  (void)executor_.AwaitIdle(deadline);
+  executor_.Close();
+  if (!executor_.AwaitIdle(std::max(deadline, io_.clock().Now() + kLastMoment))) {
     ZEZE_LOG_WARNING("{} redirected calls have not ended in time; their callers learn nothing",
                      executor_.GetStatistics().waiting);
   }
   stopped_ = true;
-  executor_.Close();
   links_.Stop();
   for (const auto& gather : Gathers()) {
     gather->FailAll({.outcome = RedirectOutcome::kUnknown, .code = result_code::kClosed});
   }
-  if (!calls_.WaitUntil(io_.clock(), deadline)) {
+  if (!calls_.WaitUntil(io_.clock(), std::max(deadline, io_.clock().Now() + kLastMoment))) {
     ZEZE_LOG_WARNING("completions of redirected calls have not ended in time");
   }
 }
