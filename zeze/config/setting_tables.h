@@ -282,7 +282,7 @@ inline constexpr Setting kDatabaseSettings[] = {
     {.name = "DatabaseType",
      .kind = kChoice,
      .default_value = "Memory",
-     .help = "required; Memory and RocksDB can be opened by this version",
+     .help = "required; Memory, RocksDB, PostgreSQL and MySql can be opened by this version",
      .choices = "Memory MySql SqlServer PostgreSQL Tikv RocksDB DynamoDB Dbh2 Redis MongoDB"},
     {.name = "DatabaseUrl",
      .default_value = "",
@@ -610,7 +610,7 @@ inline constexpr Setting kServiceManagerSettings[] = {
 };
 
 inline constexpr Setting kHostSettings[] = {
-    {.name = "name", .default_value = "", .help = "host:port or host_port", .used = false},
+    {.name = "name", .default_value = "", .help = "host:port or host_port"},
 };
 
 inline constexpr Setting kPropertySettings[] = {
