@@ -102,6 +102,8 @@ TEST_F(CliTest, HelpEverywhereWithExamples) {
                                                           {"version"},
                                                           {"global"},
                                                           {"service-manager"},
+                                                          {"linkd"},
+                                                          {"linkd", "token"},
                                                           {"daemon"},
                                                           {"admin"},
                                                           {"admin", "keygen"},
@@ -250,6 +252,34 @@ TEST_F(CliTest, TheServiceManagerSaysWhyItDoesNotStart) {
   EXPECT_EQ(raise.exit_code, 1);
   EXPECT_THAT(raise.text, HasSubstr("NAME=NUMBER"));
   EXPECT_EQ(RunZeze({"service-manager", "--recovery", "-5"}).exit_code, 2);
+}
+
+TEST_F(CliTest, ALinkdSaysWhyItDoesNotStart) {
+  const std::string sids = (directory_ / "linkd.sids").string();
+  const Outcome nobody = RunZeze({"linkd", "--sid-file", sids});
+  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_THAT(nobody.text, HasSubstr("--token-keys"));
+
+  const Outcome repeating = RunZeze({"linkd", "--insecure-accounts"});
+  EXPECT_EQ(repeating.exit_code, 1);
+  EXPECT_THAT(repeating.text, HasSubstr("--sid-file"));
+
+  const std::string wrong =
+      Write("wrong.xml", "<zeze><CustomizeConf Name='Zeze.Linkd' InFlght='5'/></zeze>");
+  const Outcome setting = RunZeze({"linkd", "--config", wrong});
+  EXPECT_EQ(setting.exit_code, 1);
+  EXPECT_THAT(setting.text, AllOf(HasSubstr(wrong + ":1:"), HasSubstr("InFlight")));
+}
+
+TEST_F(CliTest, LinkdTokensAreSigned) {
+  const std::string key = (directory_ / "accounts.key").string();
+  ASSERT_EQ(RunZeze({"admin", "keygen", "--name", "accounts", "--out", key}).exit_code, 0);
+  const Outcome first = RunZeze({"linkd", "token", "--key", key, "--account", "alice"});
+  const Outcome second = RunZeze({"linkd", "token", "--key", key, "--account", "alice"});
+  EXPECT_EQ(first.exit_code, 0);
+  EXPECT_THAT(first.text, ContainsRegex("^[0-9a-f]+\n$"));
+  EXPECT_NE(first.text, second.text);
+  EXPECT_EQ(RunZeze({"linkd", "token", "--account", "alice"}).exit_code, 2);
 }
 
 TEST_F(CliTest, GenAnswersBadInput) {

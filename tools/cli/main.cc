@@ -12,6 +12,7 @@
 #include "tools/cli/config_command.h"
 #include "tools/cli/daemon_command.h"
 #include "tools/cli/global_command.h"
+#include "tools/cli/linkd_command.h"
 #include "tools/cli/service_manager_command.h"
 #include "zeze/xml/diagnostics.h"
 
@@ -107,6 +108,7 @@ int Main(int argc, const char* const* argv) {
   cli::AddConfigCommand(app, exit_code);
   cli::AddGlobalCommand(app, exit_code);
   cli::AddServiceManagerCommand(app, exit_code);
+  cli::AddLinkdCommand(app, exit_code);
   cli::AddAdminCommand(app, exit_code);
   cli::AddDaemonCommand(app, exit_code);
   AddVersionCommand(app);

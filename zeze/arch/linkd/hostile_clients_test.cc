@@ -1,0 +1,556 @@
+// Strangers at the port for clients: whatever they do is refused, each thing with a counter of its
+// own, memory stays bounded, and honest clients hardly notice.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "zeze/admin/operator_key.h"
+#include "zeze/arch/linkd/linkd.h"
+#include "zeze/arch/linkd/testing/gateway_fixture.h"
+#include "zeze/arch/linkd/token_authenticator.h"
+#include "zeze/base/clock.h"
+#include "zeze/base/testing/manual_clock.h"
+#include "zeze/base/testing/process_resources.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/handshake.h"
+#include "zeze/net/testing/raw_client.h"
+#include "zeze/net/zstd_stream.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze::arch {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using testing::Eventually;
+using testing::FrameOf;
+using testing::Gateway;
+using testing::Received;
+using testing::TestClient;
+using testing::TestOptions;
+using testing::TestProvider;
+using zeze::testing::MemoryInUse;
+using zeze::testing::RaiseOpenFiles;
+using zeze::testing::RawClient;
+
+constexpr std::int32_t kShop = 100;
+
+// A header of a frame that claims so many bytes.
+std::string Header(std::int32_t module, std::uint32_t bytes) {
+  ByteWriter header;
+  header.WriteInt4(module);
+  header.WriteInt4(5);
+  header.WriteInt4(static_cast<std::int32_t>(bytes));
+  return std::string(header.view());
+}
+
+class HostileClients : public ::testing::Test {
+ protected:
+  void Start(const LinkdOptions& options, Clock* clock = &SystemClock()) {
+    gateway_ = std::make_unique<Gateway>(options, IoThreads::Options{.clock = clock});
+    provider_ = std::make_unique<TestProvider>(*gateway_, "1");
+    provider_->Offer({kShop});
+    honest_ = std::make_unique<TestClient>(*gateway_, "honest");
+  }
+  ~HostileClients() override { honest_ = nullptr; }
+
+  // Somebody who plays on.
+  void Honest() {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(honest_->Request(kShop, 5, "x"));
+      ASSERT_EQ("x", honest_->Answer());
+    }
+  }
+  // How long the slowest of a hundred takes, of the honest one's round trips.
+  nanoseconds HonestP99(int count = 500) {
+    std::vector<nanoseconds> times;
+    for (int i = 0; i < count; ++i) {
+      const nanoseconds before = SystemClock().Now();
+      EXPECT_TRUE(honest_->Request(kShop, 5, "x"));
+      EXPECT_EQ("x", honest_->Answer());
+      times.push_back(SystemClock().Now() - before);
+    }
+    std::ranges::sort(times);
+    return times[times.size() * 99 / 100];
+  }
+  std::uint64_t refused(Refusal refusal) { return gateway_->refused(refusal); }
+  bool AwaitRefused(Refusal refusal, std::uint64_t count = 1) {
+    return Eventually([&] { return refused(refusal) >= count; });
+  }
+  // Reads until the gateway has closed the connection.
+  static void AwaitClosed(TestClient& client) {
+    while (client.Receive().has_value()) {
+    }
+  }
+
+  std::unique_ptr<Gateway> gateway_;
+  std::unique_ptr<TestProvider> provider_;
+  std::unique_ptr<TestClient> honest_;
+};
+
+TEST_F(HostileClients, OversizeFramesAreRefusedByTheirHeader) {
+  Start(TestOptions());
+  const std::size_t before = MemoryInUse();
+  std::vector<std::unique_ptr<TestClient>> strangers;
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(std::make_unique<TestClient>(*gateway_, "stranger"));
+    strangers.back()->raw().Send(Header(kShop, i % 2 == 0 ? 0x7fffffff : (64 << 10) + 1));
+  }
+  for (const auto& stranger : strangers) AwaitClosed(*stranger);
+  EXPECT_EQ(100U, refused(Refusal::kOversizeFrame));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{64} << 20));
+  Honest();
+}
+
+TEST_F(HostileClients, BeforeAuthenticationFramesAreSmall) {
+  Start(TestOptions());
+  TestClient stranger(*gateway_);
+  ASSERT_TRUE(stranger.EndHandshake());
+  stranger.raw().Send(Header(kShop, 4097));
+  AwaitClosed(stranger);
+  EXPECT_EQ(1U, refused(Refusal::kOversizeFrame));
+
+  TestClient chatty(*gateway_);
+  ASSERT_TRUE(chatty.EndHandshake());
+  for (int i = 0; i < 500; ++i) {
+    chatty.raw().Send(
+        FrameOf(0, kKeepAliveId, std::string_view("\0", 1), FrameFamily::kRequest, i));
+  }
+  AwaitClosed(chatty);
+  EXPECT_EQ(1U, refused(Refusal::kUnauthenticatedBytes));
+  Honest();
+}
+
+TEST_F(HostileClients, MalformedFramesCloseTheirConnectionOnly) {
+  Start(TestOptions());
+  std::mt19937 random(7);  // NOLINT: the same every time.
+  const std::vector<std::string> valid = {
+      FrameOf(kShop, 5, "hello"), FrameOf(kShop, 5, "hello", FrameFamily::kRequest, 7),
+      FrameOf(11900, 5, "hello"), FrameOf(0, kKeepAliveId, "x", FrameFamily::kRequest, 7)};
+  for (int round = 0; round < 300; ++round) {
+    std::string bytes = valid[random() % valid.size()];
+    const std::size_t changes = 1 + random() % 8;
+    for (std::size_t i = 0; i < changes; ++i) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (round % 2 == 0) {
+      TestClient stranger(*gateway_, "stranger");
+      stranger.raw().Send(bytes);
+    } else {
+      RawClient stranger(gateway_->linkd.client_address());
+      stranger.Send(bytes);
+    }
+    if (round % 100 == 0) Honest();
+  }
+  TestClient stranger(*gateway_, "stranger");
+  stranger.raw().Send(Header(kShop, 1) + "\x1f");  // There is no such family.
+  AwaitClosed(stranger);
+  EXPECT_GE(refused(Refusal::kMalformed), 1U);
+  Honest();
+}
+
+TEST_F(HostileClients, HandshakesThatStallEndInTime) {
+  zeze::testing::ManualClock clock;
+  Start(TestOptions(), &clock);
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  for (int i = 0; i < 50; ++i) {
+    strangers.push_back(std::make_unique<RawClient>(gateway_->linkd.client_address()));
+    if (i % 2 == 0) strangers.back()->Send(std::string(7, '\0'));
+  }
+  ASSERT_TRUE(Eventually([&] { return gateway_->linkd.GetStatistics().accepted == 51; }));
+  clock.Advance(seconds(10));
+  for (const auto& stranger : strangers) {
+    while (!stranger->ReadBytes(1).empty()) {
+    }
+  }
+  EXPECT_EQ(50U, refused(Refusal::kHandshakeTimeout));
+  Honest();
+}
+
+TEST_F(HostileClients, SlowlorisHasTenSecondsForHandshakeAndAuthenticationTogether) {
+  zeze::testing::ManualClock clock;
+  Start(TestOptions(), &clock);
+  std::vector<std::unique_ptr<TestClient>> strangers;
+  for (int i = 0; i < 50; ++i) {
+    strangers.push_back(std::make_unique<TestClient>(*gateway_));
+    if (i % 2 == 0) clock.Advance(milliseconds(10));
+  }
+  for (const auto& stranger : strangers) ASSERT_TRUE(stranger->EndHandshake());
+  ASSERT_TRUE(gateway_->AwaitSessions(51));
+  clock.Advance(seconds(9));
+  // Byte by byte: every valid byte is progress, and still there are ten seconds in all.
+  for (const auto& stranger : strangers) stranger->raw().Send(std::string(3, '\0'));
+  Honest();
+  EXPECT_EQ(0U, refused(Refusal::kAuthTimeout));
+  clock.Advance(seconds(1));
+  for (const auto& stranger : strangers) AwaitClosed(*stranger);
+  EXPECT_EQ(50U, refused(Refusal::kAuthTimeout));
+  Honest();
+}
+
+TEST_F(HostileClients, FloodsAreAnsweredBusyThenClosedAndTheirAddressBanned) {
+  LinkdOptions options = TestOptions();
+  options.limits.session_messages = {.per_second = 50, .burst = 100};
+  options.limits.refused_messages = {.per_second = 10, .burst = 200};
+  options.limits.address.exempt = {};
+  options.limits.address.connections_max = 0;
+  options.limits.address.attempts = {};
+  options.limits.address.strikes = {.per_second = 0.001, .burst = 2};
+  Start(options);
+  for (int i = 0; i < 3; ++i) {
+    TestClient stranger(*gateway_, "stranger");
+    std::string many;
+    for (int k = 0; k < 1000; ++k) many += FrameOf(kShop, 5, "x", FrameFamily::kRequest, k);
+    stranger.raw().TrySend(many);
+    int busy = 0;
+    int served = 0;
+    while (const std::optional<Received> got = stranger.Receive()) {
+      if (got->family != FrameFamily::kResponse) continue;
+      ++(got->code == -19 ? busy : served);
+      EXPECT_TRUE(got->code == 0 || got->code == -19) << got->code;
+    }
+    EXPECT_LE(served, 110);
+    EXPECT_EQ(200, busy);
+  }
+  EXPECT_GE(refused(Refusal::kSessionRate), 600U);
+  EXPECT_EQ(3U, refused(Refusal::kFlood));
+  ASSERT_EQ(1U, gateway_->linkd.Bans().size());
+  RawClient again(gateway_->linkd.client_address());
+  EXPECT_TRUE(again.ReadBytes(1).empty());
+  EXPECT_EQ(1U, refused(Refusal::kBanned));
+  Honest();
+}
+
+TEST_F(HostileClients, KeepAlivesAreCountedToo) {
+  LinkdOptions options = TestOptions();
+  options.limits.session_messages = {.per_second = 50, .burst = 100};
+  options.limits.refused_messages = {.per_second = 10, .burst = 200};
+  Start(options);
+  TestClient stranger(*gateway_, "stranger");
+  std::string many;
+  for (int k = 0; k < 1000; ++k) {
+    many += FrameOf(0, kKeepAliveId, std::string_view("\0", 1), FrameFamily::kRequest, k);
+  }
+  stranger.raw().TrySend(many);
+  AwaitClosed(stranger);
+  EXPECT_EQ(1U, refused(Refusal::kFlood));
+}
+
+TEST_F(HostileClients, EveryLimitOfMessagesHasItsCounter) {
+  LinkdOptions options = TestOptions();
+  options.limits.session_bytes = {.per_second = 1, .burst = 20'000};
+  options.limits.account_messages = {.per_second = 0.001, .burst = 60};
+  options.limits.address.exempt = {};
+  options.limits.address.connections_max = 0;
+  options.limits.address.attempts = {};
+  options.limits.address.messages = {.per_second = 0.001, .burst = 150};
+  options.limits.in_flight_max = 5;
+  options.limits.protocols[ProtocolTypeId(kShop, 6)] = {.bytes_max = 100,
+                                                        .rate = {.per_second = 0.001, .burst = 3}};
+  Start(options);
+  TestProvider silent(*gateway_, "2", 0, false);
+  silent.Offer({300});
+  {
+    TestClient client(*gateway_, "bytes");
+    client.Note(kShop, 5, std::string(15'000, 'x'));
+    client.Note(kShop, 5, std::string(15'000, 'x'));
+    client.Settle();
+    EXPECT_EQ(1U, refused(Refusal::kSessionBytes));
+  }
+  {
+    TestClient client(*gateway_, "protocol");
+    for (int i = 0; i < 5; ++i) client.Note(kShop, 6, "x");
+    client.Settle();
+    EXPECT_EQ(2U, refused(Refusal::kProtocolRate));
+    client.Note(kShop, 6, std::string(101, 'x'));
+    AwaitClosed(client);
+    EXPECT_EQ(1U, refused(Refusal::kOversizeProtocol));
+  }
+  {
+    TestClient client(*gateway_, "flight");
+    for (int i = 0; i < 7; ++i) client.Request(300, 5, "x", i);
+    client.Settle();
+    EXPECT_EQ(2U, refused(Refusal::kInFlight));
+  }
+  {
+    TestClient one(*gateway_, "account");
+    TestClient two(*gateway_, "account");
+    for (int i = 0; i < 35; ++i) {
+      one.Note(kShop, 5, "x");
+      two.Note(kShop, 5, "x");
+    }
+    one.Settle();
+    two.Settle();
+    EXPECT_EQ(10U, refused(Refusal::kAccountRate));
+  }
+  {
+    TestClient client(*gateway_, "address");
+    for (int i = 0; i < 59; ++i) client.Note(kShop, 5, "x");
+    client.Settle();
+    TestClient more(*gateway_, "address, too");
+    for (int i = 0; i < 59; ++i) more.Note(kShop, 5, "x");
+    more.Settle();
+    EXPECT_GE(refused(Refusal::kAddressRate), 20U);
+  }
+}
+
+TEST_F(HostileClients, AnsweredRequestsAreNotInFlight) {
+  LinkdOptions options = TestOptions();
+  options.limits.in_flight_max = 5;
+  Start(options);
+  for (int i = 0; i < 10; ++i) Honest();
+  EXPECT_EQ(0U, refused(Refusal::kInFlight));
+}
+
+TEST_F(HostileClients, TooManyConnectionsOfAnAddressAreRefused) {
+  LinkdOptions options = TestOptions();
+  options.limits.address.exempt = {};
+  options.limits.address.connections_max = 10;
+  options.limits.address.attempts = {.per_second = 0.001, .burst = 20};
+  Start(options);
+  {
+    std::vector<std::unique_ptr<TestClient>> clients;
+    for (int i = 0; i < 9; ++i) clients.push_back(std::make_unique<TestClient>(*gateway_, "c"));
+    RawClient one_more(gateway_->linkd.client_address());
+    EXPECT_TRUE(one_more.ReadBytes(1).empty());
+    EXPECT_EQ(1U, refused(Refusal::kAddressConnections));
+  }
+  ASSERT_TRUE(gateway_->AwaitSessions(1));
+  for (int i = 0; i < 9; ++i) TestClient(*gateway_, "c");
+  RawClient too_often(gateway_->linkd.client_address());
+  EXPECT_TRUE(too_often.ReadBytes(1).empty());
+  EXPECT_EQ(1U, refused(Refusal::kAddressAttempts));
+  Honest();
+}
+
+TEST_F(HostileClients, AfterAStartClientsComeOneAfterTheOther) {
+  LinkdOptions options = TestOptions();
+  options.limits.ramp = {.first = 10, .last = 10};
+  options.limits.retry_hints = {.per_second = 0.001, .burst = 30};
+  Start(options);
+  int hinted = 0;
+  int silent = 0;
+  std::int32_t last = 0;
+  for (int i = 0; i < 50; ++i) {
+    TestClient client(*gateway_);
+    if (!client.EndHandshake()) {
+      ++silent;
+      continue;
+    }
+    std::optional<Received> got = client.Receive();
+    if (!got.has_value()) continue;
+    // "retry after N ms", for clients that know no more; then the message for those that do.
+    got = client.Receive();
+    ASSERT_TRUE(got.has_value());
+    Zeze::Builtin::LinkdAuth::BRetryAfter after;
+    ByteReader in(got->payload);
+    after.Decode(in);
+    EXPECT_GT(after.milliseconds, last - 100);
+    last = after.milliseconds;
+    EXPECT_FALSE(client.Receive().has_value());
+    ++hinted;
+  }
+  EXPECT_GT(hinted, 20);
+  EXPECT_GT(silent, 5);
+  EXPECT_GT(last, 1000);
+  EXPECT_EQ(static_cast<std::uint64_t>(hinted), refused(Refusal::kRamp));
+  EXPECT_EQ(static_cast<std::uint64_t>(silent), refused(Refusal::kRampSilent));
+  Honest();
+}
+
+TEST_F(HostileClients, CompressionBombsAreRefused) {
+  LinkdOptions options = TestOptions();
+  options.clients.handshake->compress_to_server = CompressType::kZstd;
+  gateway_ = std::make_unique<Gateway>(options);
+  const std::size_t before = MemoryInUse();
+  const auto bomb = [&](std::string_view content) {
+    RawClient stranger(gateway_->linkd.client_address());
+    const std::string header = stranger.ReadBytes(kFrameHeaderBytes);
+    ASSERT_EQ(kFrameHeaderBytes, header.size());
+    stranger.ReadBytes(static_cast<unsigned char>(header[8]));
+    ByteWriter payload;
+    ClientChoice choice;
+    choice.compress_to_server = CompressType::kZstd;
+    choice.Encode(payload);
+    ByteWriter out;
+    EncodeFrame({.protocol_id = kClientChoiceId, .payload = payload.view()}, out);
+    ASSERT_TRUE(stranger.Send(out.view()));
+    ZstdEncoder zstd;
+    std::string wire;
+    zstd.Write(content, wire);
+    zstd.Flush(wire);
+    stranger.Send(wire);
+    while (!stranger.ReadBytes(1).empty()) {
+    }
+  };
+  std::string done;
+  {
+    ByteWriter out;
+    EncodeFrame({.protocol_id = kClientDoneId, .payload = std::string_view("\0", 1)}, out);
+    done = out.view();
+  }
+  bomb(done + std::string(64 << 20, '\0'));
+  EXPECT_TRUE(AwaitRefused(Refusal::kBadCompression)) << gateway_->linkd.GetStatistics().Format();
+  // Of messages that are valid, each alone.
+  std::string many = done;
+  const std::string one =
+      FrameOf(0, kKeepAliveId, std::string_view("\0", 1), FrameFamily::kRequest, 7);
+  for (int i = 0; i < 30'000; ++i) many += one;
+  bomb(many);
+  EXPECT_TRUE(AwaitRefused(Refusal::kUnauthenticatedBytes));
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{64} << 20));
+}
+
+TEST_F(HostileClients, ReplayedAndForgedTokensAreRefused) {
+  const admin::OperatorKey key = admin::OperatorKey::Generate().value();
+  LinkdOptions options = TestOptions();
+  options.authenticator = std::make_shared<TokenAuthenticator>(
+      TokenOptions{.public_keys = {key.public_key()}, .audience = "Linkd"});
+  Gateway gateway(options);
+  const std::string token = SignToken(key, NewToken("alice", "Linkd", seconds(60)));
+  TestClient alice(gateway, token);
+  for (int i = 0; i < 5; ++i) {
+    TestClient thief(gateway);
+    ASSERT_TRUE(thief.EndHandshake());
+    EXPECT_EQ(-20, thief.Authenticate(token));
+    EXPECT_FALSE(thief.Receive().has_value());
+  }
+  TestClient forger(gateway);
+  ASSERT_TRUE(forger.EndHandshake());
+  EXPECT_EQ(-20, forger.Authenticate("x" + token));
+  EXPECT_EQ(5U, gateway.refused(Refusal::kReplayedToken));
+  EXPECT_EQ(1U, gateway.refused(Refusal::kBadToken));
+  EXPECT_TRUE(alice.Settle().empty()) << "she is still there";
+}
+
+TEST_F(HostileClients, WhoDoesNotReadLosesWhatMayBeLostAndIsThenClosed) {
+  LinkdOptions options = TestOptions();
+  options.clients.output_bytes_max = 64 << 10;
+  options.clients.socket.send_buffer_bytes = 4096;
+  options.limits.protocols[ProtocolTypeId(kShop, 8)] = {.level = CriticalLevel::kSheddable};
+  options.limits.protocols[ProtocolTypeId(kShop, 9)] = {.level = CriticalLevel::kNormal};
+  Start(options);
+  TestClient slow(*gateway_, "slow");
+  const std::string body(4000, 'x');
+  const auto send = [&](std::int32_t protocol) {
+    return provider_->Send({slow.sid()}, ProtocolTypeId(kShop, protocol),
+                           FrameOf(kShop, protocol, body));
+  };
+  // Sheddable ones never fill it beyond a half, normal ones not beyond three quarters.
+  for (int i = 0; i < 3000; ++i) ASSERT_TRUE(send(8).empty());
+  const std::uint64_t shed = refused(Refusal::kShed);
+  EXPECT_GT(shed, 100U);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(send(9).empty());
+  EXPECT_GT(refused(Refusal::kShed), shed);
+  EXPECT_EQ(0U, refused(Refusal::kSlowReader));
+  // What must arrive does, or nothing does any more.
+  bool closed = false;
+  for (int i = 0; i < 30 && !closed; ++i) closed = !send(7).empty();
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(1U, refused(Refusal::kSlowReader));
+  Honest();
+}
+
+TEST_F(HostileClients, WhoReadsTooSlowlyForLongIsClosed) {
+  zeze::testing::ManualClock clock;
+  LinkdOptions options = TestOptions();
+  options.clients.output_bytes_max = 64 << 10;
+  options.clients.socket.send_buffer_bytes = 4096;
+  options.limits.protocols[ProtocolTypeId(kShop, 8)] = {.level = CriticalLevel::kSheddable};
+  Start(options, &clock);
+  TestClient slow(*gateway_, "slow");
+  const std::string frame = FrameOf(kShop, 8, std::string(4000, 'x'));
+  const auto send = [&] {
+    return provider_->Send({slow.sid()}, ProtocolTypeId(kShop, 8), frame).empty();
+  };
+  while (refused(Refusal::kShed) == 0) ASSERT_TRUE(send());
+  clock.Advance(seconds(9));
+  EXPECT_TRUE(send());
+  clock.Advance(seconds(2));
+  EXPECT_FALSE(send());
+  EXPECT_EQ(1U, refused(Refusal::kSlowReader));
+  Honest();
+}
+
+TEST_F(HostileClients, TwentyThousandIdleConnectionsKeepNobodyOut) {
+  const std::size_t files = RaiseOpenFiles();
+  // Both ends are in this process.
+  const std::size_t connections = std::min<std::size_t>(20'000, (files - 1000) / 2);
+  LinkdOptions options = TestOptions();
+  options.clients.handshakes_max = 1000;
+  Start(options);
+  const std::size_t before = MemoryInUse();
+  std::vector<std::unique_ptr<RawClient>> idle;
+  for (std::size_t i = 0; i < connections; ++i) {
+    idle.push_back(std::make_unique<RawClient>(gateway_->linkd.client_address()));
+    if (i % 3 == 0) idle.back()->Send(std::string(7, '\0'));  // Half of a header.
+    if (i % 1000 == 0) Honest();
+  }
+  TestClient late(*gateway_, "late");
+  late.Request(kShop, 5, "x");
+  EXPECT_EQ("x", late.Answer());
+  Honest();
+  EXPECT_LT(MemoryInUse(), before + (std::size_t{256} << 20));
+}
+
+// Several kinds of abuse at once, for as long as honest round trips are measured. Beyond the double
+// some milliseconds are granted: the strangers live in the same process and need its processors.
+TEST_F(HostileClients, HonestClientsHardlyNotice) {
+  LinkdOptions options = TestOptions();
+  options.limits.session_messages = {.per_second = 500, .burst = 100'000};
+  options.limits.refused_messages = {.per_second = 10, .burst = 100};
+  Start(options);
+  const nanoseconds calm = HonestP99();
+  std::atomic<bool> stop = false;
+  const NetAddress address = gateway_->linkd.client_address();
+  std::thread hostile([&] {
+    std::mt19937 random(7);  // NOLINT: the same every time.
+    std::vector<std::unique_ptr<RawClient>> idle;
+    while (!stop) {
+      auto stranger = std::make_unique<RawClient>(address);
+      switch (random() % 4) {
+        case 0:
+          stranger->Send(std::string(100, static_cast<char>(random())));
+          break;
+        case 1:
+          stranger->EndHandshake();
+          stranger->Send(Header(kShop, 0x7fffffff));
+          break;
+        case 2:
+          stranger->EndHandshake();
+          stranger->Send(FrameOf(kShop, 5, "unauthenticated"));
+          break;
+        default:
+          idle.push_back(std::move(stranger));
+          if (idle.size() > 200) idle.clear();
+      }
+      SystemClock().SleepFor(milliseconds(1));  // A thousand a second.
+    }
+  });
+  const nanoseconds stormy = HonestP99(2000);
+  stop = true;
+  hostile.join();
+  EXPECT_LT(stormy, 2 * calm + milliseconds(5));
+  EXPECT_GE(refused(Refusal::kUnauthenticated), 1U);
+  RecordProperty("calm_us", static_cast<int>(calm / microseconds(1)));
+  RecordProperty("stormy_us", static_cast<int>(stormy / microseconds(1)));
+}
+
+}  // namespace
+}  // namespace zeze::arch
