@@ -205,14 +205,19 @@ TableOptions Application::OptionsOf(const TableBase& table) const {
   return options;
 }
 
-// As the peer's ordinary projects do it, so that both find the same table.
+// As the peer's ordinary projects do it, so that both find the same table; behind a "__" that the
+// schema asks for, as its components do it.
 std::string Application::SuffixOf(const TableBase& table) const {
-  const std::string_view suffix = table.descriptor().suffix;
-  if (suffix == "@ServerId") return std::to_string(options_.server_id);
+  std::string_view suffix = table.descriptor().suffix;
+  const bool underscored = suffix.starts_with("__@");
+  if (underscored) suffix.remove_prefix(2);
+  if (suffix == "@ServerId") {
+    return fmt::format("{}{}", underscored ? "__" : "", options_.server_id);
+  }
   if (suffix == "@AppMainVersion") {
     return options_.app_main_version == 0 ? "" : fmt::format("__{}", options_.app_main_version);
   }
-  return std::string(suffix);
+  return std::string(table.descriptor().suffix);
 }
 
 Result<void> Application::ResolveTableNames() {

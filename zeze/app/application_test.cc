@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/app/module.h"
+#include "zeze/base/name_hash.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/config/config.h"
 #include "zeze/storage/testing/temp_directory.h"
@@ -280,6 +281,32 @@ TEST_F(ApplicationTest, Hole14RefusesASecondDatabase) {
 
   ASSERT_FALSE(options.ok());
   EXPECT_THAT(options.error().message(), HasSubstr("2 databases are configured"));
+}
+
+// Servers of a cluster have a table each: not one that they would fight for.
+TEST(ApplicationTables, ATableWithASuffixIsATableOfItsOwn) {
+  Table<std::int64_t, BAccount> of_server({.id = 1, .name = "test_a", .suffix = "@ServerId"});
+  Table<std::int64_t, BAccount> of_component({.id = 2, .name = "test_b", .suffix = "__@ServerId"});
+  Table<std::int64_t, BAccount> of_version(
+      {.id = 3, .name = "test_c", .suffix = "@AppMainVersion"});
+  Table<std::int64_t, BAccount> of_all({.id = 4, .name = "test_d"});
+  auto opened = Application::Open(
+      "test", {.server_id = 7, .app_main_version = 2, .storage = StorageKind::kMemory});
+  ASSERT_TRUE(opened.ok());
+  Application& app = *opened.value();
+  app.AddTable(of_server);
+  app.AddTable(of_component);
+  app.AddTable(of_version);
+  app.AddTable(of_all);
+  ASSERT_TRUE(app.Start().ok());
+
+  EXPECT_EQ(of_server.name(), "test_a7");
+  EXPECT_EQ(of_server.id(), HashName32(std::string_view("test_a7")));
+  EXPECT_EQ(of_component.name(), "test_b__7");
+  EXPECT_EQ(of_version.name(), "test_c__2");
+  EXPECT_EQ(of_all.name(), "test_d");
+  EXPECT_EQ(of_all.id(), 4);
+  EXPECT_TRUE(app.Stop().ok());
 }
 
 }  // namespace

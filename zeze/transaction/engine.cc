@@ -21,6 +21,7 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
@@ -72,6 +73,8 @@ Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
   ZEZE_CHECK(!table.attached());
   table.options_ = std::move(options);
   table.name_ = std::string(table.descriptor_.name) + table.options_.suffix;
+  // Tables of different names are different tables to Global, too.
+  if (!table.options_.suffix.empty()) table.id_ = HashName32(table.name_);
   for (const TableBase* other : tables_) {
     if (other->id_ != table.id_ && other->name_ != table.name_) continue;
     return Error(
