@@ -3,6 +3,7 @@
 //   RoleServers servers(2);
 //   LinkAddress link = servers.links.Connect("g1");
 //   EXPECT_EQ(servers[0].LogIn(7, link), 0);
+//   servers.Restart(0);                                      // As after a crash.
 
 #pragma once
 
@@ -32,6 +33,7 @@
 #include "zeze/arch/provider/provider_session.h"
 #include "zeze/base/check.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/wait_group.h"
@@ -45,17 +47,14 @@ namespace zeze::arch {
 class RoleServer {
  public:
   RoleServer(std::int32_t server_id, Application& application, testing::FakeLinks& links,
-             Zeze::Builtin::Game::Online::ModuleOnlineBase& shared, OnlineOptions options,
-             const std::string& life = "")
+             Zeze::Builtin::Game::Online::ModuleOnlineBase& shared, OnlineOptions options, int life)
       : id(server_id),
-        local_name_(fmt::format("test_local_{}{}", server_id, life)),
-        links_name_(fmt::format("test_links_{}{}", server_id, life)),
-        local_({.id = 1000 + 2 * server_id + 100 * static_cast<int>(life.size()),
-                .name = local_name_,
-                .memory = true}),
-        link_logins_({.id = 1001 + 2 * server_id + 100 * static_cast<int>(life.size()),
-                      .name = links_name_,
-                      .memory = true}),
+        local_name_(fmt::format("test_local_{}_{}", server_id, life)),
+        links_name_(fmt::format("test_links_{}_{}", server_id, life)),
+        local_(
+            {.id = HashName32(std::string_view(local_name_)), .name = local_name_, .memory = true}),
+        link_logins_(
+            {.id = HashName32(std::string_view(links_name_)), .name = links_name_, .memory = true}),
         application_(application),
         links_(links),
         kind_("", {.shared = shared.tOnlineShared,
@@ -127,8 +126,20 @@ class RoleServer {
 
 class RoleServers final : public DirectSender {
  public:
+  struct Options {
+    OnlineOptions online = {};
+    // How often each server can be started.
+    int lives = 1;
+    // Of each life, before it starts.
+    std::function<void(RoleServer&)> prepare = nullptr;
+    // More tables for the test.
+    std::vector<TableBase*> tables = {};
+  };
+
   explicit RoleServers(std::size_t count, OnlineOptions options = {},
-                       const std::function<void(RoleServer&)>& prepare = nullptr) {
+                       std::function<void(RoleServer&)> prepare = nullptr)
+      : RoleServers(count, Options{.online = options, .prepare = std::move(prepare)}) {}
+  RoleServers(std::size_t count, const Options& options) : life_(count, 0), lives_(count) {
     // One worker: what was posted before a barrier has run when the barrier has.
     auto opened = Application::Open("test", {.storage = StorageKind::kMemory,
                                              .worker_threads = 1,
@@ -138,23 +149,30 @@ class RoleServers final : public DirectSender {
     ZEZE_CHECK(opened.ok());
     application = std::move(opened).value();
     application->AddModule(shared);
+    for (TableBase* table : options.tables) application->AddTable(*table);
     for (std::size_t i = 0; i < count; ++i) {
-      servers_.push_back(std::make_unique<RoleServer>(static_cast<std::int32_t>(i) + 1,
-                                                      *application, links, shared, options));
-      if (prepare) prepare(*servers_.back());
+      for (int life = 0; life < options.lives; ++life) {
+        lives_[i].push_back(std::make_unique<RoleServer>(
+            static_cast<std::int32_t>(i) + 1, *application, links, shared, options.online, life));
+        if (options.prepare) options.prepare(*lives_[i].back());
+      }
     }
     const bool started = application->Start().ok();
     ZEZE_CHECK(started);
-    for (const auto& server : servers_) {
-      server->logins.Connect(&links, this);
-      const bool begun = server->logins.Start(*application, server->id).ok();
-      ZEZE_CHECK(begun);
-    }
+    for (std::size_t i = 0; i < count; ++i) Begin(i);
   }
   ~RoleServers() override { static_cast<void>(application->Stop().ok()); }
 
-  RoleServer& operator[](std::size_t index) { return *servers_[index]; }
-  std::size_t size() const { return servers_.size(); }
+  RoleServer& operator[](std::size_t index) { return *lives_[index][life_[index]]; }
+  std::size_t size() const { return lives_.size(); }
+
+  // The old life is not used any more. False: there is no other one.
+  bool Restart(std::size_t index) {
+    if (life_[index] + 1 == lives_[index].size()) return false;
+    ++life_[index];
+    Begin(index);
+    return true;
+  }
 
   // Until everything that was posted, and what that has posted, has run.
   void Settle() {
@@ -197,10 +215,18 @@ class RoleServers final : public DirectSender {
 
  private:
   RoleServer& At(std::int32_t server_id) {
-    return *servers_.at(static_cast<std::size_t>(server_id) - 1);
+    return (*this)[static_cast<std::size_t>(server_id) - 1];
   }
 
-  std::vector<std::unique_ptr<RoleServer>> servers_;
+  void Begin(std::size_t index) {
+    RoleServer& server = (*this)[index];
+    server.logins.Connect(&links, this);
+    const bool begun = server.logins.Start(*application, server.id).ok();
+    ZEZE_CHECK(begun);
+  }
+
+  std::vector<std::size_t> life_;
+  std::vector<std::vector<std::unique_ptr<RoleServer>>> lives_;
   std::atomic<bool> lose_direct_ = false;
 
  public:

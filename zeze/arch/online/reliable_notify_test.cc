@@ -1,0 +1,283 @@
+// Reliable notifies: once, in order, without a gap; or the client is told to log in afresh.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "Zeze/Builtin/LinkdBase.h"
+#include "Zeze/Builtin/Online.h"
+#include "zeze/app/session.h"
+#include "zeze/arch/online/login.h"
+#include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/net/frame.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze::arch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Zeze::Builtin::LinkdBase::BReportError;
+using Zeze::Builtin::LinkdBase::ReportError;
+using Zeze::Builtin::Online::BReliableNotify;
+
+constexpr RoleId kRole = 7;
+constexpr std::int64_t kLogInAfresh = ModuleErrorCode(11013, 6);
+
+template <typename Bean>
+Bean Decode(std::string_view frame) {
+  Bean bean;
+  const Result<std::optional<RawFrame>> raw = TakeFrame(frame, 1 << 20);
+  ByteReader in(ParseFrame(*raw.value()).value().payload);
+  bean.Decode(in);
+  EXPECT_TRUE(in.ok());
+  return bean;
+}
+
+// A client that keeps count, as clients must.
+class Client {
+ public:
+  // Takes what has come on a connection since the last call; the numbers that were sent, in order.
+  std::vector<int> Take(RoleServers& servers, const LinkAddress& link) {
+    std::vector<int> numbers;
+    const std::vector<std::string> frames = servers.links.Frames(link);
+    for (std::size_t& at = taken_[link.link_sid]; at < frames.size(); ++at) {
+      const auto notify = Decode<BReliableNotify>(frames[at]);
+      EXPECT_EQ(notify.ReliableNotifyIndex, index_);
+      for (const Binary& one : notify.Notifies) {
+        numbers.push_back(Decode<BReportError>(one.bytes).code);
+      }
+      index_ = notify.ReliableNotifyIndex + static_cast<std::int64_t>(notify.Notifies.size());
+    }
+    return numbers;
+  }
+
+  std::int64_t index() const { return index_; }
+
+ private:
+  std::map<std::int64_t, std::size_t> taken_;
+  std::int64_t index_ = 0;
+};
+
+class ReliableNotifyTest : public ::testing::Test {
+ protected:
+  explicit ReliableNotifyTest(OnlineOptions options = {})
+      : servers_(2, options, [](RoleServer& server) {
+          server.logins.On(LoginChange::kLogin,
+                           {.in_transaction = [&](Transaction& tx, const auto& login) {
+                             server.logins.Listen(tx, login.key, "mail");
+                             return 0;
+                           }});
+        }) {}
+
+  std::int64_t Notify(int number, std::size_t server = 0, std::string_view mark = "mail") {
+    return servers_.application->Call("notify", [&](Transaction& tx) {
+      return servers_[server].logins.SendReliable<ReportError>(
+          tx, kRole, mark, {.code = number, .desc = std::string(20, 'x')});
+    });
+  }
+
+  LinkAddress LogIn() {
+    const LinkAddress link = servers_.links.Connect("g1");
+    EXPECT_EQ(servers_[0].LogIn(kRole, link), 0);
+    servers_.Settle();
+    return link;
+  }
+  LinkAddress BreakAndConnect(const LinkAddress& link) {
+    servers_.links.Disconnect(link);
+    servers_[0].logins.LinkBroken(link);
+    return servers_.links.Connect("g2");
+  }
+
+  RoleServers servers_;
+};
+
+TEST_F(ReliableNotifyTest, ArrivesAtOnceAndIsConfirmed) {
+  Client client;
+  const LinkAddress link = LogIn();
+
+  EXPECT_EQ(Notify(1), 0);
+  EXPECT_EQ(Notify(2, 1), 0);  // From another server.
+  EXPECT_EQ(Notify(3), 0);
+
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(1, 2, 3));
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 2, false), 0);
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 3, true), 0);
+  servers_.Settle();
+  EXPECT_THAT(client.Take(servers_, link), IsEmpty());
+}
+
+TEST_F(ReliableNotifyTest, ASyncSendsWhatIsNotConfirmed) {
+  const LinkAddress link = LogIn();
+  for (const int number : {1, 2, 3}) EXPECT_EQ(Notify(number), 0);
+  servers_.links.Forget();
+
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 1, true), 0);
+  servers_.Settle();
+
+  const std::vector<std::string> frames = servers_.links.Frames(link);
+  ASSERT_EQ(frames.size(), 1);
+  const auto notify = Decode<BReliableNotify>(frames[0]);
+  EXPECT_EQ(notify.ReliableNotifyIndex, 1);
+  EXPECT_EQ(notify.Notifies.size(), 2);
+}
+
+TEST_F(ReliableNotifyTest, AReLoginGetsWhatWasSentMeanwhile) {
+  Client client;
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(1));
+  const LinkAddress again = BreakAndConnect(link);
+  EXPECT_EQ(Notify(2), 0);
+  EXPECT_EQ(Notify(3), 0);
+
+  EXPECT_EQ(servers_[1].LogInAgain(kRole, again, client.index()), 0);
+  servers_.Settle();
+
+  EXPECT_THAT(client.Take(servers_, again), ElementsAre(2, 3));
+  EXPECT_EQ(Notify(4), 0);
+  EXPECT_THAT(client.Take(servers_, again), ElementsAre(4));
+}
+
+TEST_F(ReliableNotifyTest, AFreshLoginBeginsAnew) {
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+  const LinkAddress again = BreakAndConnect(link);
+
+  EXPECT_EQ(servers_[0].LogIn(kRole, again), 0);
+  EXPECT_EQ(Notify(2), 0);
+
+  Client client;
+  EXPECT_THAT(client.Take(servers_, again), ElementsAre(2));
+}
+
+TEST_F(ReliableNotifyTest, NobodyListens) {
+  const LinkAddress link = LogIn();
+
+  EXPECT_EQ(Notify(1, 0, "other"), 0);
+  servers_.application->Call("stop listening", [&](Transaction& tx) {
+    servers_[0].logins.StopListening(tx, kRole, "mail");
+    return 0;
+  });
+  EXPECT_EQ(Notify(2), 0);
+
+  EXPECT_THAT(servers_.links.Frames(link), IsEmpty());
+}
+
+TEST_F(ReliableNotifyTest, WhatCannotBeConfirmedIsRefused) {
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+  EXPECT_EQ(Notify(2), 0);
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 1, false), 0);
+
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 0, false), kLogInAfresh);
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 3, false), kLogInAfresh);
+  EXPECT_EQ(servers_[0].Confirm(kRole, servers_.links.Connect("g1"), 1, false),
+            ModuleErrorCode(11013, 7));
+  EXPECT_EQ(servers_[0].LogInAgain(kRole, servers_.links.Connect("g1"), 3), kLogInAfresh);
+
+  EXPECT_EQ(servers_[0].Find(kRole)->link, link);  // Refused as a whole.
+}
+
+TEST_F(ReliableNotifyTest, AReLoginOfNobodyIsRefused) {
+  EXPECT_EQ(servers_[0].LogInAgain(kRole, servers_.links.Connect("g1"), 0),
+            ModuleErrorCode(11013, 5));
+}
+
+TEST_F(ReliableNotifyTest, AReLoginAfterTheLogoutIsFineAsLongAsNothingWasMissed) {
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+  ASSERT_EQ(servers_[0].LogOut(kRole, link), 0);
+  const LinkAddress again = servers_.links.Connect("g1");
+
+  EXPECT_EQ(servers_[0].LogInAgain(kRole, again, 1), 0);
+
+  ASSERT_EQ(servers_[0].LogOut(kRole, again), 0);
+  EXPECT_EQ(Notify(2), 0);  // Nobody keeps it.
+  EXPECT_EQ(servers_[0].LogInAgain(kRole, servers_.links.Connect("g1"), 1), kLogInAfresh);
+  EXPECT_EQ(servers_[0].LogIn(kRole, servers_.links.Connect("g1")), 0);
+}
+
+// What a dead server had sent and not saved, nobody knows.
+TEST_F(ReliableNotifyTest, AfterACrashOfItsServerAListenerLogsInAfresh) {
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+
+  ASSERT_TRUE(servers_[1].logins.LogoutAllOf(1).ok());
+
+  EXPECT_EQ(servers_[1].LogInAgain(kRole, servers_.links.Connect("g1"), 1), kLogInAfresh);
+}
+
+class BoundedNotifyTest : public ReliableNotifyTest {
+ protected:
+  explicit BoundedNotifyTest(NotifyOverflow overflow = NotifyOverflow::kRequireLogin)
+      : ReliableNotifyTest({.notify_frames_max = 3, .notify_overflow = overflow}) {}
+};
+
+TEST_F(BoundedNotifyTest, AFullQueueSendsTheClientToAFreshLogin) {
+  Client client;
+  const LinkAddress link = LogIn();
+  for (const int number : {1, 2, 3, 4, 5}) EXPECT_EQ(Notify(number), 0);
+
+  // Whoever is connected misses nothing; but that is the end of it.
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 5, false), kLogInAfresh);
+  const LinkAddress again = BreakAndConnect(link);
+  EXPECT_EQ(servers_[0].LogInAgain(kRole, again, 5), kLogInAfresh);
+
+  EXPECT_EQ(servers_[0].LogIn(kRole, again), 0);
+  EXPECT_EQ(Notify(6), 0);
+  EXPECT_EQ(servers_[0].Confirm(kRole, again, 1, false), 0);
+}
+
+TEST_F(BoundedNotifyTest, ConfirmingMakesRoom) {
+  const LinkAddress link = LogIn();
+  for (int number = 1; number <= 30; ++number) {
+    EXPECT_EQ(Notify(number), 0);
+    if (number % 3 == 0) {
+      EXPECT_EQ(servers_[0].Confirm(kRole, link, number, false), 0);
+    }
+  }
+}
+
+class RefusingNotifyTest : public BoundedNotifyTest {
+ protected:
+  RefusingNotifyTest() : BoundedNotifyTest(NotifyOverflow::kRefuse) {}
+};
+
+TEST_F(RefusingNotifyTest, AFullQueueIsTheSendersProblem) {
+  Client client;
+  const LinkAddress link = LogIn();
+  for (const int number : {1, 2, 3}) EXPECT_EQ(Notify(number), 0);
+
+  EXPECT_EQ(Notify(4), result_code::kBusy);
+
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 2, false), 0);
+  EXPECT_EQ(Notify(5), 0);
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(1, 2, 3, 5));
+}
+
+class NotifyBytesTest : public ReliableNotifyTest {
+ protected:
+  NotifyBytesTest() : ReliableNotifyTest({.notify_bytes_max = 100}) {}
+};
+
+TEST_F(NotifyBytesTest, BytesAreBoundedToo) {
+  const LinkAddress link = LogIn();
+  for (int number = 1; number <= 3; ++number) EXPECT_EQ(Notify(number), 0);
+
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 3, false), kLogInAfresh);
+}
+
+}  // namespace
+}  // namespace zeze::arch
