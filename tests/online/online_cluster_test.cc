@@ -61,16 +61,15 @@ class Server {
   Server(testing::TestRegistry& registry, const std::string& url, std::uint16_t global_port,
          std::int32_t server_id, OnlineOptions options)
       : io_({.name = "server-io"}), agent_(registry.NewAgent()), online(options) {
-    auto opened =
-        Application::Open(fmt::format("server {}", server_id),
-                          {.server_id = server_id,
-                           .storage = StorageKind::kPostgreSql,
-                           .storage_url = url,
-                           .globals = {{.host = "127.0.0.1", .port = global_port}},
-                           .lease = kLease,
-                           .worker_threads = 8,
-                           .checkpoint_period = std::chrono::milliseconds(200),
-                           .liveness = {.period = std::chrono::seconds(0)}});
+    auto opened = Application::Open(fmt::format("server {}", server_id),
+                                    {.server_id = server_id,
+                                     .storage = StorageKind::kPostgreSql,
+                                     .storage_url = url,
+                                     .globals = {{.host = "127.0.0.1", .port = global_port}},
+                                     .lease = kLease,
+                                     .worker_threads = 8,
+                                     .checkpoint_period = std::chrono::milliseconds(200),
+                                     .liveness = {.period = std::chrono::seconds(0)}});
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     application = std::move(opened).value();
     Prepare();
@@ -242,20 +241,18 @@ TEST_F(OnlineClusterTest, AClientLivesThroughABrokenLinkAndAnotherServer) {
                                         }),
               0);
   }
-  ASSERT_TRUE(linkd_->Await(
-      [&] { return linkd_->Received<game::SReliableNotify>(first).size() == 2; }));
+  ASSERT_TRUE(
+      linkd_->Await([&] { return linkd_->Received<game::SReliableNotify>(first).size() == 2; }));
 
   linkd_->CloseClient(first);
   const std::int64_t second = linkd_->AddClient("ann");  // The next one in turn: another server.
-  EXPECT_EQ(linkd_
-                ->Call<game::ReLogin>(second, {.RoleId = kRole, .ReliableNotifyConfirmIndex = 1})
+  EXPECT_EQ(linkd_->Call<game::ReLogin>(second, {.RoleId = kRole, .ReliableNotifyConfirmIndex = 1})
                 .result_code,
             0);
-  ASSERT_TRUE(linkd_->Await(
-      [&] { return linkd_->Received<game::SReliableNotify>(second).size() == 1; }));
+  ASSERT_TRUE(
+      linkd_->Await([&] { return linkd_->Received<game::SReliableNotify>(second).size() == 1; }));
   EXPECT_EQ(linkd_->Received<game::SReliableNotify>(second)[0].ReliableNotifyIndex, 1);
-  EXPECT_EQ(linkd_
-                ->Call<game::ReliableNotifyConfirm>(second, {.ReliableNotifyConfirmIndex = 2})
+  EXPECT_EQ(linkd_->Call<game::ReliableNotifyConfirm>(second, {.ReliableNotifyConfirmIndex = 2})
                 .result_code,
             0);
   EXPECT_EQ(linkd_->Call<game::Logout>(second, {}).result_code, 0);

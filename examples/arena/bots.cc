@@ -1,0 +1,290 @@
+#include "bots.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "Zeze/Builtin/Game/Online.h"
+#include "Zeze/Builtin/LinkdAuth.h"
+#include "arena/Board.h"
+#include "arena/Map.h"
+#include "arena/Player.h"
+#include "arena/World.h"
+#include "maps.h"
+#include "players.h"
+#include "zeze/admin/operator_key.h"
+#include "zeze/arch/linkd/token_authenticator.h"
+#include "zeze/base/clock.h"
+#include "zeze/base/result.h"
+#include "zeze/client/client.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/rpc.h"
+#include "zeze/serialize/binary.h"
+
+namespace arena_example {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using Auth = Zeze::Builtin::LinkdAuth::Auth;
+using Login = Zeze::Builtin::Game::Online::Login;
+
+// What the gateways of play.py are called, and so what tokens are for.
+constexpr const char* kLinkdName = "arena.Linkd";
+
+constexpr milliseconds kAnswerPatience{2000};
+constexpr std::chrono::seconds kAwayMax{10};
+
+struct Counts {
+  std::atomic<std::int64_t> moves = 0;
+  std::atomic<std::int64_t> fights = 0;
+  std::atomic<std::int64_t> trades = 0;
+  std::atomic<std::int64_t> maps = 0;
+  std::atomic<std::int64_t> refused = 0;   // By the rules of the game.
+  std::atomic<std::int64_t> repeated = 0;  // Requests that were not answered at first.
+  std::atomic<std::int64_t> logins = 0;
+  std::atomic<std::int64_t> impossible = 0;
+};
+
+class Receipts {
+ public:
+  explicit Receipts(const std::string& file) {
+    if (!file.empty()) out_.open(file);
+  }
+  void Add(std::int64_t role, std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    if (out_.is_open()) out_ << role << ' ' << number << '\n';
+  }
+
+ private:
+  std::mutex mutex_;
+  std::ofstream out_;
+};
+
+class Bot {
+ public:
+  Bot(zeze::IoThreads& io, const BotOptions& options, const zeze::admin::OperatorKey& key,
+      int number, Counts& counts, Receipts& receipts)
+      : options_(options),
+        account_(fmt::format("bot-{}", number)),
+        counts_(counts),
+        receipts_(receipts),
+        random_(static_cast<std::uint64_t>(number)),
+        client_(io,
+                {.gateways = options.gateways,
+                 .authenticate = zeze::AuthenticateBy<Auth>([this, &key] {
+                   const auto token =
+                       zeze::arch::NewToken(account_, kLinkdName, std::chrono::seconds(60));
+                   return Auth::Argument{.token = zeze::Binary(zeze::arch::SignToken(key, token))};
+                 }),
+                 .first_delay = milliseconds(200),
+                 .delay_max = std::chrono::seconds(2)}) {
+    client_.OnLost([this](const zeze::Error&) { inside_ = false; });
+    client_.OnReportError([this](const auto&) { inside_ = false; });
+    client_.On<arena::Map::SView>([](const auto&) {});
+    client_.On<arena::Map::SStruck>([](const auto&) {});
+  }
+
+  void Play(nanoseconds end) {
+    if (!client_.Start().ok()) return;
+    while (Now() < end) {
+      if (!inside_ && !GoInside()) {
+        Away();
+        zeze::SystemClock().SleepFor(milliseconds(100));
+        continue;
+      }
+      switch (random_() % 8) {
+        case 0:
+          Trade(end);
+          break;
+        case 1:
+        case 2:
+          Fight(end);
+          break;
+        case 3:
+          if (random_() % 4 == 0) inside_ = false;  // To another map.
+          break;
+        default:
+          Move();
+      }
+      zeze::SystemClock().SleepFor(milliseconds(500 + random_() % 1000));
+    }
+    client_.Stop();
+  }
+
+  nanoseconds longest_away() const { return longest_away_; }
+  bool came_in() const { return came_in_; }
+
+ private:
+  static nanoseconds Now() { return zeze::SystemClock().Now(); }
+
+  // From the first thing that did not work until the next that does.
+  void Away() {
+    if (!away_since_) away_since_ = Now();
+  }
+  void Back() {
+    if (away_since_ && came_in_) longest_away_ = std::max(longest_away_, Now() - *away_since_);
+    away_since_.reset();
+  }
+
+  template <typename P>
+  std::optional<zeze::RpcReply<P>> Call(const typename P::Argument& argument) {
+    const auto reply = client_.CallAndWait<P>(argument, {.timeout = kAnswerPatience});
+    if (!reply.ok() || reply.value().outcome != zeze::RpcOutcome::kAnswered) return std::nullopt;
+    return reply.value();
+  }
+
+  bool GoInside() {
+    if (!client_.AwaitReady(std::chrono::seconds(1)).ok()) return false;
+    inside_ = true;  // Unless a callback knows better meanwhile.
+    const auto entered = Call<arena::Player::Enter>({});
+    if (!entered || !entered->ok()) return Outside();
+    role_ = entered->result.role;
+    if (entered->result.lastRequest > request_) {
+      // Its requests were numbered by nobody else.
+      if (came_in_) ++counts_.impossible;
+      request_ = entered->result.lastRequest;
+    }
+    const auto login = Call<Login>({.RoleId = role_});
+    if (!login || !login->ok()) return Outside();
+    const auto map =
+        Call<arena::World::EnterMap>({.map = static_cast<std::int32_t>(random_() % kMapCount) + 1});
+    if (!map || !map->ok()) return Outside();
+    ++counts_.logins;
+    ++counts_.maps;
+    sequence_ = 0;
+    Back();
+    came_in_ = true;
+    return true;
+  }
+  bool Outside() {
+    inside_ = false;
+    return false;
+  }
+
+  void Move() {
+    const bool sent = client_
+                          .Send<arena::Map::Move>({.sequence = ++sequence_,
+                                                   .x = static_cast<int>(random_() % kMapSize),
+                                                   .y = static_cast<int>(random_() % kMapSize)})
+                          .ok();
+    if (sent) ++counts_.moves;
+  }
+
+  void Fight(nanoseconds end) {
+    const std::int64_t number = ++request_;
+    if (Repeat<arena::Map::Attack>({.request = number}, end)) ++counts_.fights;
+  }
+
+  void Trade(nanoseconds end) {
+    const std::int64_t number = ++request_;
+    const std::int64_t seller =
+        RoleOf(fmt::format("bot-{}", random_() % static_cast<std::uint64_t>(options_.count)));
+    if (seller == role_) return;
+    const bool done =
+        Repeat<arena::Player::Trade>({.request = number,
+                                      .seller = seller,
+                                      .good = static_cast<std::int32_t>(random_() % kGoodKinds) + 1,
+                                      .price = static_cast<std::int64_t>(random_() % 10) + 1},
+                                     end);
+    if (!done) return;
+    ++counts_.trades;
+    receipts_.Add(role_, number);
+  }
+
+  // Until it is answered. False: not done, or nobody knows.
+  template <typename P>
+  bool Repeat(const typename P::Argument& argument, nanoseconds end) {
+    while (Now() < end) {
+      if (inside_ || GoInside()) {
+        const auto reply = Call<P>(argument);
+        if (reply && reply->ok()) {
+          Back();
+          return true;
+        }
+        // Of a module: the rules say no. Others are of servers that come and go.
+        if (reply && reply->result_code > 0) {
+          Back();
+          ++counts_.refused;
+          if (reply->result_code == Maps::ErrorCode(arena::Map::NotHere)) {
+            inside_ = false;
+          }
+          return false;
+        }
+      }
+      Away();
+      inside_ = false;
+      ++counts_.repeated;
+      zeze::SystemClock().SleepFor(milliseconds(100));
+    }
+    return false;
+  }
+
+  const BotOptions& options_;
+  const std::string account_;
+  Counts& counts_;
+  Receipts& receipts_;
+  std::mt19937_64 random_;
+  std::int64_t role_ = 0;
+  std::int64_t request_ = 0;
+  std::int64_t sequence_ = 0;
+  bool came_in_ = false;
+  std::optional<nanoseconds> away_since_;
+  nanoseconds longest_away_{0};
+  std::atomic<bool> inside_ = false;
+  zeze::Client client_;
+};
+
+}  // namespace
+
+int PlayBots(const BotOptions& options) {
+  const auto key = zeze::admin::OperatorKey::Load(options.token_key_file);
+  if (!key.ok()) {
+    fmt::print(stderr, "arena: {}\n", key.error().message());
+    return 2;
+  }
+  Counts counts;
+  Receipts receipts(options.receipts_file);
+  zeze::IoThreads io({.name = "bots"});
+  std::vector<std::unique_ptr<Bot>> bots;
+  for (int number = 0; number < options.count; ++number) {
+    bots.push_back(std::make_unique<Bot>(io, options, key.value(), number, counts, receipts));
+  }
+  const nanoseconds end = zeze::SystemClock().Now() + options.duration;
+  std::vector<std::thread> threads;
+  threads.reserve(bots.size());
+  for (const auto& bot : bots) threads.emplace_back([&bot, end] { bot->Play(end); });
+  for (std::thread& thread : threads) thread.join();
+
+  nanoseconds longest{0};
+  int absent = 0;
+  for (const auto& bot : bots) {
+    longest = std::max(longest, bot->longest_away());
+    if (!bot->came_in()) ++absent;
+  }
+  fmt::print("bots: {} moves, {} fights, {} trades, {} map changes, {} refused by the rules\n",
+             counts.moves.load(), counts.fights.load(), counts.trades.load(), counts.maps.load(),
+             counts.refused.load());
+  fmt::print("bots: {} requests repeated, {} logins, longest absence {} ms, {} never came in\n",
+             counts.repeated.load(), counts.logins.load(),
+             std::chrono::duration_cast<milliseconds>(longest).count(), absent);
+  if (counts.impossible > 0) fmt::print("bots: {} impossible things\n", counts.impossible.load());
+  std::fflush(stdout);
+  return absent == 0 && longest <= kAwayMax && counts.impossible == 0 ? 0 : 1;
+}
+
+}  // namespace arena_example
