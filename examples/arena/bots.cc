@@ -104,7 +104,7 @@ class Bot {
     while (Now() < end) {
       if (!inside_ && !GoInside()) {
         Away();
-        zeze::SystemClock().SleepFor(milliseconds(100));
+        zeze::SystemClock().SleepFor(milliseconds(200 + random_() % 200));
         continue;
       }
       switch (random_() % 8) {
@@ -166,7 +166,6 @@ class Bot {
     if (!map || !map->ok()) return Outside();
     ++counts_.logins;
     ++counts_.maps;
-    sequence_ = 0;
     Back();
     came_in_ = true;
     return true;
@@ -212,6 +211,7 @@ class Bot {
     while (Now() < end) {
       if (inside_ || GoInside()) {
         const auto reply = Call<P>(argument);
+        if (!reply) inside_ = false;
         if (reply && reply->ok()) {
           Back();
           return true;
@@ -227,9 +227,8 @@ class Bot {
         }
       }
       Away();
-      inside_ = false;
       ++counts_.repeated;
-      zeze::SystemClock().SleepFor(milliseconds(100));
+      zeze::SystemClock().SleepFor(milliseconds(200 + random_() % 200));
     }
     return false;
   }

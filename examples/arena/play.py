@@ -28,6 +28,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 GAME_SERVERS = (1, 2)  # Server ids; they share the players by cache-sync.
 MAP_SERVERS = (3, 4)
 LINKDS = (1, 2)
+# How long a server that is lost may still read; then its records are free for others.
+LEASE_MS = 3000
 
 
 def free_port():
@@ -156,7 +158,7 @@ class Cluster:
             self.service_manager_port)
         self.start_service("global", [
             self.zeze, "global", "--ip", "127.0.0.1", "--port", self.global_port, "--database",
-            self.database.url], self.global_port)
+            self.database.url, "--lease", LEASE_MS], self.global_port)
 
     def start_service(self, name, command, port):
         process = Process(name, command, self.directory, ready_port=port)
@@ -287,7 +289,9 @@ def play(options, cluster):
     for port in cluster.client_ports.values():
         command += ["--gateway", port]
     say(f"{options.bots} bots play for {options.seconds} s")
-    bots = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL)
+    with open(cluster.directory / "bots.log", "wb") as log:
+        bots = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
+                                stderr=log)
     try:
         # One of each in the middle of it, or one now and then.
         kinds = ["server", "linkd"]

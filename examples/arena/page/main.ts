@@ -56,7 +56,6 @@ class Game {
         await link.call(Login, new BLogin({ RoleId: entered.role }));
         const map = await link.call(World.EnterMap, new World.BEnterMap({ map: this.#map }));
         element("server").textContent = `${map.server}`;
-        this.#sequence = 0n;
       },
       onError: (error) => {
         log(`${error}`);
@@ -117,7 +116,6 @@ class Game {
     this.#map = map;
     const entered = await this.#client.call(World.EnterMap, new World.BEnterMap({ map }));
     element("server").textContent = `${entered.server}`;
-    this.#sequence = 0n;
     log(`You are on map ${map}.`);
   }
 
