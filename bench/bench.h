@@ -81,6 +81,7 @@ std::span<const Benchmark> CoreEngineBenchmarks();
 std::span<const Benchmark> StorageBenchmarks();
 std::span<const Benchmark> SqlBenchmarks();
 std::span<const Benchmark> GlobalBenchmarks();
+std::span<const Benchmark> GatewayBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

@@ -20,6 +20,7 @@
 
 #include "bench/beans.h"
 #include "bench/bench.h"
+#include "bench/contest.h"
 #include "bench/conversations.h"
 #include "bench/etcd_client.h"
 #include "bench/fixtures.h"
@@ -50,34 +51,6 @@ namespace {
 using zeze::testing::RawClient;
 
 constexpr std::int64_t kKeys = 100'000;
-constexpr int kServerCore = 0;
-constexpr int kClientCore = 1;
-
-std::string ProgramPath(const std::string& program, const std::string& package) {
-  std::string path = FindProgram({program});
-  if (path.empty()) {
-    throw std::runtime_error(
-        fmt::format("{} is not there; install the package {}", program, package));
-  }
-  return path;
-}
-
-// A server that is not ours.
-class PeerServer {
- public:
-  PeerServer(const std::vector<std::string>& command, std::uint16_t port, const std::string& ready)
-      : process_({.command = command}), port_(port) {
-    if (!process_.AwaitLine(ready, std::chrono::seconds(30))) {
-      throw std::runtime_error(command[0] + " did not start: " + process_.said());
-    }
-  }
-  int id() const { return process_.id(); }
-  std::uint16_t port() const { return port_; }
-
- private:
-  ServerProcess process_;
-  std::uint16_t port_;
-};
 
 std::unique_ptr<PeerServer> StartRedis() {
   const auto port = static_cast<std::uint16_t>(FreePort());
@@ -89,37 +62,6 @@ std::unique_ptr<PeerServer> StartRedis() {
 }
 
 // --- rates --------------------------------------------------------------------------------------
-
-struct Contest {
-  LoadClient* client = nullptr;
-  int process = 0;
-  std::vector<double> rates = {};
-  std::vector<double> cpu_us = {};  // Of the server, for each request.
-};
-
-// Each in turn, a fifth of a second, over and over.
-void RunInTurns(std::vector<Contest>& contests, double seconds) {
-  PinProcess(0, kClientCore);
-  for (const Contest& contest : contests) PinProcess(contest.process, kServerCore);
-  for (Contest& contest : contests) contest.client->Run(0.1);
-  const double end = WallSeconds() + seconds;
-  while (WallSeconds() < end) {
-    for (Contest& contest : contests) {
-      const double cpu = ProcessCpuSeconds(contest.process);
-      const Load load = contest.client->Run(0.2);
-      contest.rates.push_back(load.per_second());
-      contest.cpu_us.push_back((ProcessCpuSeconds(contest.process) - cpu) * 1e6 /
-                               static_cast<double>(load.done));
-    }
-  }
-  UnpinProcess(0);
-}
-
-double MedianRatio(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
-  return Median(ratios);
-}
 
 void AcquirePipelined(Run& run) {
   constexpr std::size_t kConnections = 8;

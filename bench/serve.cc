@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/serve_gateway.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_service.h"
@@ -121,6 +122,10 @@ ServedProcess::ServedProcess(std::vector<std::string> what)
 
 int Serve(std::span<const std::string> what) {
   if (what.size() == 1 && what[0] == "echo") return ServeEcho();
+  if (!what.empty() && what[0] == "linkd") return ServeLinkd(what.size() > 1 && what[1] == "tls");
+  if (what.size() == 2 && what[0] == "provider") {
+    return ServeProvider(static_cast<std::uint16_t>(std::stoi(what[1])));
+  }
   if (what.empty() || what[0] != "global") return 2;
   return ServeGlobal(what.size() > 1 ? what[1] : "",
                      what.size() > 2 ? static_cast<std::uint16_t>(std::stoi(what[2])) : 0);
