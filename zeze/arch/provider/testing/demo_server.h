@@ -80,6 +80,13 @@ class DemoGame final : public demo::Game::ModuleGameBase {
     session.SendAfterCommit<demo::Game::Noted>(tx, {.text = "added", .number = result.count});
     return 0;
   }
+  std::int64_t ProcessCount(Transaction& tx, Session& session, const BCount& argument,
+                            BCount& result) override {
+    auto count = tCount.GetOrAdd(tx, session.account());
+    count->count += argument.count;
+    result.count = count->count;
+    return 0;
+  }
   std::int64_t ProcessFail(Transaction& tx, Session& session, const BCount& argument,
                            BCount& result) override {
     BCount added;
