@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -65,6 +66,7 @@ class Gate {
 class DemoGame final : public demo::Game::ModuleGameBase {
  public:
   Gate gate;
+  std::function<void(const BText& text)> on_echo = nullptr;  // Before Start.
 
   // What Note has got, in the order of its commits.
   std::vector<BText> notes() const {
@@ -101,6 +103,7 @@ class DemoGame final : public demo::Game::ModuleGameBase {
     throw std::runtime_error("as the test wants it");
   }
   std::int64_t ProcessEcho(Session&, const BText& argument, BText& result) override {
+    if (on_echo) on_echo(argument);
     result = argument;
     return 0;
   }

@@ -13,6 +13,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/net/connector.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/registry_service.h"
@@ -37,13 +38,18 @@ class TestRegistry {
 
   // Ends before the registry. Started.
   std::unique_ptr<registry::RegistryAgent> NewAgent(registry::RegistryAgentOptions options = {}) {
-    options.connector = {.host = "127.0.0.1",
-                         .port = service_.address().port(),
-                         .first_delay = std::chrono::milliseconds(20),
-                         .delay_max = std::chrono::milliseconds(50)};
+    options.connector = Connector();
     auto agent = std::make_unique<registry::RegistryAgent>(io_, pool_, std::move(options));
     EXPECT_TRUE(agent->Start().ok());
     return agent;
+  }
+
+  // For whoever makes its own.
+  ConnectorOptions Connector() const {
+    return {.host = "127.0.0.1",
+            .port = service_.address().port(),
+            .first_delay = std::chrono::milliseconds(20),
+            .delay_max = std::chrono::milliseconds(50)};
   }
 
   ThreadPool& pool() { return pool_; }
