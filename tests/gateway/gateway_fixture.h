@@ -47,8 +47,9 @@ class GatewayFixture : public ::testing::Test {
     }
   };
 
-  Linkd& StartLinkd() {
+  Linkd& StartLinkd(bool strict_rights = false) {
     LinkdOptions options;
+    options.strict_provider_rights = strict_rights;
     options.client_acceptors = {{.ip = "127.0.0.1"}};
     options.provider_acceptors = {{.ip = "127.0.0.1"}};
     options.authenticator = std::make_shared<Trusting>();

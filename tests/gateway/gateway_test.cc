@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -29,6 +31,7 @@ using demo::Game::Add;
 using demo::Game::Echo;
 using demo::Game::Note;
 using demo::Game::Noted;
+using demo::Game::Wait;
 using demo::Game::WhoAmI;
 using demo::Map::Move;
 using testing::DemoMap;
@@ -135,6 +138,40 @@ TEST_F(GatewayTest, ADynamicModuleIsReachedByTheClientsThatItBinds) {
     return false;
   }));
   EXPECT_TRUE(ann.ready());
+}
+
+// A gateway that lets servers speak only to their own clients lets one that leaves answer them.
+TEST_F(GatewayTest, AServerThatLeavesAnswersAlsoWithStrictRights) {
+  StartLinkd(/*strict_rights=*/true);
+  servers_.push_back(NewServer(1));
+  Client& ann = StartClient("ann");
+  MustBeReady(ann);
+  MustCall<Echo>(ann, {});
+  Client& bob = StartClient("bob");
+  MustBeReady(bob);
+  std::optional<std::int64_t> code;
+  Mutex mutex;
+  ASSERT_TRUE(ann.Call<Wait>({}, {},
+                             [&](const RpcReply<Wait>& reply) {
+                               MutexLock lock(mutex);
+                               code = reply.result_code;
+                             })
+                  .ok());
+  servers_[0]->game.gate.AwaitWaiting(1);
+
+  std::thread stopping([&] { servers_[0]->provider().Stop(); });
+  // No client is bound to it any more.
+  ASSERT_TRUE(Eventually([&] {
+    return bob.CallAndWait<Echo>({}).value().result_code == result_code::kProviderNotExist;
+  }));
+  servers_[0]->game.gate.Open();
+  stopping.join();
+
+  ASSERT_TRUE(Eventually([&] {
+    MutexLock lock(mutex);
+    return code.has_value();
+  }));
+  EXPECT_EQ(*code, 0);
 }
 
 TEST_F(GatewayTest, AServerHearsOnceThatAClientHasGone) {
