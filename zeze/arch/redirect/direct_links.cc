@@ -66,6 +66,7 @@ struct DirectLinks::Impl : std::enable_shared_from_this<Impl> {
   };
 
   struct Offered {
+    bool here = false;
     std::shared_ptr<const HashRing> ring;  // Null: not known yet.
     std::map<std::int32_t, Address> servers;
   };
@@ -108,14 +109,14 @@ struct DirectLinks::Impl : std::enable_shared_from_this<Impl> {
 
   void OnServices(const std::string& name, const registry::ServiceList& list);
   void UpdatePeers(std::vector<std::shared_ptr<Connector>>& unwanted) ZEZE_REQUIRES(mutex);
-  void Connect(std::int32_t server_id, Peer& peer,
-               std::vector<std::shared_ptr<Connector>>& unwanted) ZEZE_REQUIRES(mutex);
+  bool MustConnect(std::int32_t server_id) const ZEZE_REQUIRES(mutex);
+  void Connect(std::int32_t server_id, Peer& peer) ZEZE_REQUIRES(mutex);
 
   void Flush(std::int32_t server_id);
   void Expire(std::int32_t server_id, std::uint64_t waiting_id);
   void WithConnection(std::int32_t server_id, std::chrono::nanoseconds patience, std::size_t bytes,
                       Use use);
-  std::string WhatIsMissing(bool self) const ZEZE_REQUIRES(mutex);
+  std::string WhatIsMissing(const std::set<std::string>& offered_here) const ZEZE_REQUIRES(mutex);
   void CloseWhenSent();
   void Stop();
 
@@ -183,17 +184,20 @@ void DirectLinks::Impl::OnOpenOutgoing(const ConnectionPtr& connection) {
       [](const RpcReply<AnnounceProviderInfo>&) {});
   if (!announced.ok()) return;  // It has closed again.
   std::int32_t server_id = kNobody;
+  ConnectionPtr replaced;
   {
     MutexLock lock(mutex);
     for (auto& [id, peer] : peers) {
       if (peer.connector != connection->connector()) continue;
       server_id = id;
       state->server_id = id;
-      peer.session = connection;
+      replaced = std::exchange(peer.session, connection);
       peer.admitted = peer.listed;
     }
+    if (replaced != nullptr) ++statistics.replaced;
     changed.NotifyAll();
   }
+  if (replaced != nullptr) replaced->Close("a connection from here takes its place");
   if (server_id == kNobody) return connection->Close("this server is not wanted any more");
   Flush(server_id);
 }
@@ -203,7 +207,14 @@ std::string DirectLinks::Impl::WhyRefused(const Connection& connection,
   if (!connection.accepted()) return "only the side that connects announces itself";
   if (server_id < 0) return "a server id is not negative";
   if (server_id == options.server_id) return "this server has that id itself";
-  if (server_id > options.server_id) return "the server with the smaller id connects";
+  {
+    // One that is not listed could not be connected to from here.
+    MutexLock lock(mutex);
+    const auto known = peers.find(server_id);
+    if (server_id > options.server_id && known != peers.end() && known->second.listed) {
+      return "the server with the smaller id connects";
+    }
+  }
   const std::int32_t before = ServerOf(connection);
   if (before != kNobody && before != server_id) return "it was another server before";
   return {};
@@ -225,6 +236,7 @@ void DirectLinks::Impl::OnAnnounce(Request<AnnounceProviderInfo> request) {
   }
   (void)request.AnswerCode(result_code::kSuccess);
   ConnectionPtr replaced;
+  std::shared_ptr<Connector> unwanted;
   {
     MutexLock lock(mutex);
     if (stopped || !connection->IsOpen()) return;
@@ -234,8 +246,11 @@ void DirectLinks::Impl::OnAnnounce(Request<AnnounceProviderInfo> request) {
     replaced = std::exchange(peer.session, connection);
     peer.admitted = peer.listed;
     if (replaced != nullptr) ++statistics.replaced;
+    // Two connections would take turns in replacing each other.
+    unwanted = std::exchange(peer.connector, nullptr);
     changed.NotifyAll();
   }
+  if (unwanted != nullptr) unwanted->Stop();
   if (replaced != nullptr) {
     replaced->Close(fmt::format("server {} has connected again", server_id));
   }
@@ -253,8 +268,12 @@ void DirectLinks::Impl::OnClose(const ConnectionPtr& connection) {
       Peer& peer = found->second;
       peer.session = nullptr;
       peer.admitted = false;
-      if (!peer.listed) unwanted = std::exchange(peer.connector, nullptr);
-      if (!peer.listed && peer.waiting.empty() && !peer.flushing) peers.erase(found);
+      if (!peer.listed) {
+        unwanted = std::exchange(peer.connector, nullptr);
+        if (peer.waiting.empty() && !peer.flushing) peers.erase(found);
+      } else if (peer.connector == nullptr && MustConnect(server_id) && !stopped) {
+        Connect(server_id, peer);
+      }
       changed.NotifyAll();
     }
   }
@@ -313,9 +332,11 @@ void DirectLinks::Impl::UpdatePeers(std::vector<std::shared_ptr<Connector>>& unw
     peer.admitted = true;
     const bool moved = peer.address != address;
     peer.address = address;
-    // The smaller id connects.
-    if (id > options.server_id && (moved || peer.connector == nullptr)) {
-      Connect(id, peer, unwanted);
+    if (!MustConnect(id)) {
+      if (peer.connector != nullptr) unwanted.push_back(std::exchange(peer.connector, nullptr));
+    } else if (moved || (peer.connector == nullptr && peer.session == nullptr)) {
+      if (peer.connector != nullptr) unwanted.push_back(std::exchange(peer.connector, nullptr));
+      Connect(id, peer);
     }
   }
   for (auto it = peers.begin(); it != peers.end();) {
@@ -331,9 +352,15 @@ void DirectLinks::Impl::UpdatePeers(std::vector<std::shared_ptr<Connector>>& unw
   }
 }
 
-void DirectLinks::Impl::Connect(std::int32_t server_id, Peer& peer,
-                                std::vector<std::shared_ptr<Connector>>& unwanted) {
-  if (peer.connector != nullptr) unwanted.push_back(std::exchange(peer.connector, nullptr));
+bool DirectLinks::Impl::MustConnect(std::int32_t server_id) const {
+  if (server_id > options.server_id) return true;
+  // A smaller one that offers the same as this server knows of it.
+  return std::ranges::none_of(offered, [&](const auto& service) {
+    return service.second.here && service.second.servers.contains(server_id);
+  });
+}
+
+void DirectLinks::Impl::Connect(std::int32_t server_id, Peer& peer) {
   ZEZE_LOG_INFO("server {} connects to server {} at {}:{}", options.server_id, server_id,
                 peer.address.host, peer.address.port);
   peer.connector = outgoing->Connect({.host = peer.address.host,
@@ -420,10 +447,10 @@ void DirectLinks::Impl::Expire(std::int32_t server_id, std::uint64_t waiting_id)
                      fmt::format("server {} has not connected in time", server_id)));
 }
 
-std::string DirectLinks::Impl::WhatIsMissing(bool self) const {
+std::string DirectLinks::Impl::WhatIsMissing(const std::set<std::string>& offered_here) const {
   for (const auto& [name, service] : offered) {
     if (service.ring == nullptr) return "the service manager has not said who offers " + name;
-    if (self && !service.servers.contains(options.server_id)) {
+    if (offered_here.contains(name) && !service.servers.contains(options.server_id)) {
       return fmt::format("server {} itself is not listed as offering {}", options.server_id, name);
     }
   }
@@ -490,10 +517,11 @@ Service& DirectLinks::outgoing() {
   return *impl_->outgoing;
 }
 
-void DirectLinks::AddService(std::string name) {
+void DirectLinks::AddService(const std::string& name, bool offered_here) {
   MutexLock lock(impl_->mutex);
   ZEZE_CHECK(!impl_->started);
-  impl_->offered[std::move(name)];
+  if (offered_here) impl_->offered[name].here = true;
+  impl_->offered.try_emplace(name);
 }
 
 void DirectLinks::OnLost(LostCallback callback) {
@@ -560,15 +588,16 @@ void DirectLinks::WithConnection(std::int32_t server_id, std::chrono::nanosecond
   impl_->WithConnection(server_id, patience, bytes, std::move(use));
 }
 
-Result<void> DirectLinks::AwaitConnected(std::chrono::nanoseconds patience, bool self) const {
+Result<void> DirectLinks::AwaitConnected(std::chrono::nanoseconds patience,
+                                         const std::set<std::string>& offered_here) const {
   Clock& clock = impl_->io.clock();
   const std::chrono::nanoseconds deadline = clock.Now() + patience;
   MutexLock lock(impl_->mutex);
   for (;;) {
-    std::string missing = impl_->WhatIsMissing(self);
+    std::string missing = impl_->WhatIsMissing(offered_here);
     if (missing.empty()) return {};
     if (!clock.WaitUntil(impl_->changed, impl_->mutex, deadline)) {
-      missing = impl_->WhatIsMissing(self);
+      missing = impl_->WhatIsMissing(offered_here);
       if (missing.empty()) return {};
       return Error(ErrorCode::kUnavailable, std::move(missing));
     }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,7 +71,8 @@ struct DirectLinksOptions {
   std::chrono::nanoseconds close_timeout = std::chrono::seconds(2);
 };
 
-// The server with the smaller id connects; the other one learns who that is from its announcement.
+// Of two servers that offer the same the one with the smaller id connects; the other one learns who
+// that is from its announcement. A server that offers nothing of what it calls connects itself.
 //
 // Guarantees:
 //   - One connection for each server: of one that connects again the old connection is closed, and
@@ -96,8 +98,8 @@ class DirectLinks {
     outgoing().template Handle<P>(std::move(handler));
   }
 
-  // Who offers it is to be known here, and connected.
-  void AddService(std::string name);
+  // Who offers it is to be known here, and connected. `offered_here`: this server is one of them.
+  void AddService(const std::string& name, bool offered_here);
 
   // A connection of a server has closed, perhaps because there is a newer one; on a network thread.
   using LostCallback = std::function<void(std::int32_t server_id, const Connection& connection)>;
@@ -129,10 +131,11 @@ class DirectLinks {
   void WithConnection(std::int32_t server_id, std::chrono::nanoseconds patience, std::size_t bytes,
                       Use use);
 
-  // Until all services are known and all servers that offer one are connected; with `self`, until
-  // this server is listed for all of them, too. Not on network threads. Fails with kUnavailable,
-  // naming what is missing.
-  Result<void> AwaitConnected(std::chrono::nanoseconds patience, bool self) const;
+  // Until all services are known and all servers that offer one are connected, and this server is
+  // listed for those that it offers itself. Not on network threads. Fails with kUnavailable, naming
+  // what is missing.
+  Result<void> AwaitConnected(std::chrono::nanoseconds patience,
+                              const std::set<std::string>& offered_here) const;
 
   struct Statistics {
     std::size_t connected = 0;

@@ -110,11 +110,20 @@ TEST(DirectLinks, AnAnnouncementIsAnswered) {
   const auto peer = Connect(cluster.redirect(5));
   EXPECT_EQ(0, Announce(*peer, 3));
   EXPECT_EQ(0, Announce(*peer, 3)) << "once more does no harm";
+  EXPECT_EQ(0, Announce(*Connect(cluster.redirect(5)), 8)) << "one that nobody could know";
 }
 
 TEST(DirectLinks, WhoIsNotSmallerOrChangesItsIdIsRefused) {
   RedirectCluster cluster;
   cluster.Add(5);
+  EXPECT_TRUE(cluster.at(5)
+                  .agent
+                  .Register({.name = "Test.Server.Module#77",
+                             .identity = "6",
+                             .passive_ip = "127.0.0.1",
+                             .passive_port = 1})
+                  .ok());
+  EXPECT_TRUE(RedirectCluster::AwaitRing(cluster.at(5), 2));
   for (const std::int32_t id : {5, 6, -1}) {
     const auto peer = Connect(cluster.redirect(5));
     EXPECT_EQ(result_code::kLogicError, Announce(*peer, id));

@@ -76,22 +76,25 @@ const RedirectEntry* Redirect::Impl::AddEntry(RedirectEntry entry) {
   entries_.push_back(std::make_unique<RedirectEntry>(std::move(entry)));
   const RedirectEntry* added = entries_.back().get();
   if (!by_name_.emplace(added->full_name, added).second) two_methods_ = added->full_name;
-  links_.AddService(added->service);
+  links_.AddService(added->service, added->is_here());
   return added;
 }
 
-void Redirect::Impl::AddMethod(Module& module, const internal::RedirectDescriptor& method) {
+void Redirect::Impl::AddMethod(std::int32_t module_id, std::string_view module_name, Module* module,
+                               const internal::RedirectDescriptor& method) {
   const bool whole = method.name.find(':') != std::string_view::npos;
   const std::string full_name =
-      whole ? std::string(method.name) : fmt::format("{}:{}", module.name(), method.name);
-  by_method_[method.key] = AddEntry({.module_id = module.id(),
-                                     .module = &module,
-                                     .full_name = full_name,
-                                     .service = options_.name_prefix + std::to_string(module.id()),
-                                     .procedure = ProcedureName::Intern(full_name),
-                                     .version = method.options.version,
-                                     .in_transaction = method.in_transaction,
-                                     .decode = method.decode});
+      whole ? std::string(method.name) : fmt::format("{}:{}", module_name, method.name);
+  RedirectEntry entry{.module_id = module_id,
+                      .module = module,
+                      .full_name = full_name,
+                      .service = options_.name_prefix + std::to_string(module_id),
+                      .procedure = ProcedureName::Intern(full_name),
+                      .version = method.options.version,
+                      .in_transaction = method.in_transaction,
+                      .decode = nullptr};
+  if (module != nullptr) entry.decode = method.decode;
+  by_method_[method.key] = AddEntry(std::move(entry));
 }
 
 namespace {
@@ -131,6 +134,15 @@ void Redirect::Impl::AddEncoded(EncodedRedirectMethod method) {
             }});
 }
 
+std::set<std::string> Redirect::Impl::OfferedHere() const {
+  std::set<std::string> services;
+  if (!options_.register_modules) return services;
+  for (const auto& entry : entries_) {
+    if (entry->is_here()) services.insert(entry->service);
+  }
+  return services;
+}
+
 Result<void> Redirect::Impl::Start() {
   ZEZE_CHECK(!started_);
   started_ = true;
@@ -147,9 +159,7 @@ Result<void> Redirect::Impl::Start() {
   if (Result<void> started = links_.Start(); !started.ok()) return started;
   if (!options_.register_modules) return {};
   registry::ServiceEdit edit;
-  std::set<std::string> services;
-  for (const auto& entry : entries_) services.insert(entry->service);
-  for (const std::string& service : services) {
+  for (const std::string& service : OfferedHere()) {
     edit.add.push_back({.name = service,
                         .identity = std::to_string(links_.server_id()),
                         .version = DirectOptionsOf(application_, options_).main_version,
@@ -162,20 +172,20 @@ Result<void> Redirect::Impl::Start() {
 Result<void> Redirect::Impl::AwaitReady(std::chrono::nanoseconds patience) {
   const std::chrono::nanoseconds deadline = io_.clock().Now() + patience;
   if (Result<void> settled = agent_.AwaitSettled(patience); !settled.ok()) return settled;
-  return links_.AwaitConnected(deadline - io_.clock().Now(), options_.register_modules);
+  return links_.AwaitConnected(deadline - io_.clock().Now(), OfferedHere());
 }
 
 void Redirect::Impl::Stop() {
   if (stopped_) return;
   const std::chrono::nanoseconds deadline = io_.clock().Now() + options_.drain_timeout;
   if (started_ && options_.register_modules) {
-    for (const auto& entry : entries_) {
-      agent_.Unregister({entry->service, std::to_string(links_.server_id())});
+    for (const std::string& service : OfferedHere()) {
+      agent_.Unregister({service, std::to_string(links_.server_id())});
     }
     if (agent_.connected()) (void)agent_.AwaitSettled(kUnregisterPatience);
   }
-  // Those that still come are served as long as there is time; the last of them are refused, so that
-  // their callers know that nothing was done.
+  // Those that still come are served as long as there is time; the last of them are refused, so
+  // that their callers know that nothing was done.
   (void)executor_.AwaitIdle(deadline);
   executor_.Close();
   if (!executor_.AwaitIdle(std::max(deadline, io_.clock().Now() + kLastMoment))) {
@@ -231,8 +241,9 @@ Redirect::~Redirect() {
   Stop();
 }
 
-void Redirect::AddMethod(Module& module, const internal::RedirectDescriptor& method) {
-  impl_->AddMethod(module, method);
+void Redirect::AddMethod(std::int32_t module_id, std::string_view module_name, Module* module,
+                         const internal::RedirectDescriptor& method) {
+  impl_->AddMethod(module_id, module_name, module, method);
 }
 
 void Redirect::AddEncoded(EncodedRedirectMethod method) {
@@ -298,6 +309,8 @@ void BeginRedirectAll(Redirect& redirect, const void* method, std::uint32_t leve
 
 RedirectHere FindRedirect(Redirect& redirect, const void* method) {
   const RedirectEntry& entry = redirect.impl().Find(method);
+  const bool module_is_here = entry.module != nullptr;
+  ZEZE_CHECK(module_is_here);
   return {*entry.module, entry.procedure, redirect.server_id()};
 }
 

@@ -207,13 +207,22 @@ class Redirect {
   Redirect(const Redirect&) = delete;
   Redirect& operator=(const Redirect&) = delete;
 
-  // The module outlives this. On every server that offers the module, and on those that only call.
+  // Offers the module's methods here, and can call them anywhere. The module outlives this.
   template <typename M>
   void AddModule(M& module) {
     static_assert(internal::HasRedirects<M>,
                   "this module declares no redirected methods: give it a public `using Redirects = "
                   "zeze::arch::RedirectMethods<...>`");
-    AddAll(module, static_cast<typename M::Redirects*>(nullptr));
+    AddAll(module.id(), module.name(), &module, static_cast<typename M::Redirects*>(nullptr));
+  }
+
+  // Only calls them: the module is not on this server.
+  template <typename M>
+  void AddRemoteModule() {
+    static_assert(internal::HasRedirects<M>,
+                  "this module declares no redirected methods: give it a public `using Redirects = "
+                  "zeze::arch::RedirectMethods<...>`");
+    AddAll(M::kModuleId, M::kFullName, nullptr, static_cast<typename M::Redirects*>(nullptr));
   }
 
   void AddEncoded(EncodedRedirectMethod method);
@@ -222,7 +231,7 @@ class Redirect {
   // use; two methods have one name.
   Result<void> Start();
 
-  // Until this server is listed and all others are connected.
+  // Until this server is listed, if it offers something, and all others are connected.
   Result<void> AwaitReady(std::chrono::nanoseconds patience);
 
   // Is not chosen any more, ends what others have asked for, then leaves; calls from here fail at
@@ -321,10 +330,12 @@ class Redirect {
     return {*this, target, MakeValues<Method>(std::forward<Args>(args)...)};
   }
   template <typename... M>
-  void AddAll(Module& module, RedirectMethods<M...>*) {
-    (AddMethod(module, internal::DescribeRedirect<M>()), ...);
+  void AddAll(std::int32_t module_id, std::string_view module_name, Module* module,
+              RedirectMethods<M...>*) {
+    (AddMethod(module_id, module_name, module, internal::DescribeRedirect<M>()), ...);
   }
-  void AddMethod(Module& module, const internal::RedirectDescriptor& method);
+  void AddMethod(std::int32_t module_id, std::string_view module_name, Module* module,
+                 const internal::RedirectDescriptor& method);
   void CallEncoded(std::string_view full_name, const internal::RedirectTarget& target,
                    std::string parameters, EncodedCallback callback);
 

@@ -1,5 +1,5 @@
-// The example of docs/redirect.md, whole: two servers, a wallet that is cut into groups, and payments
-// that arrive exactly once although connections break.
+// The example of docs/redirect.md, whole: two servers, a wallet that is cut into groups, and
+// payments that arrive exactly once although connections break.
 
 #include <chrono>
 #include <cstddef>

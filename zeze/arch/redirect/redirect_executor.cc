@@ -57,6 +57,7 @@ class RedirectExecutor::Execution {
 };
 
 void RedirectExecutor::Run(RedirectJob job) {
+  if (!job.entry->is_here()) return job.finish({.code = redirect_code::kMethodNotFound});
   bool closed = false;
   bool full = false;
   {

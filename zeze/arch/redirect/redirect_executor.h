@@ -25,14 +25,16 @@ namespace zeze::arch::internal {
 // A method that can be called, here and at other servers.
 struct RedirectEntry {
   std::int32_t module_id;
-  Module* module;  // Null if the method is given in encoded form.
+  Module* module;  // Null if the method is not here, or is given in encoded form.
   std::string full_name;
   std::string service;
   ProcedureName procedure;
   std::int32_t version;
   bool in_transaction;
-  // Whether the bytes were good is the reader's ok().
+  // Whether the bytes were good is the reader's ok(). Empty: the method is only called from here.
   std::function<std::unique_ptr<RedirectInvocation>(ByteReader& parameters)> decode;
+
+  bool is_here() const { return decode != nullptr; }
 };
 
 struct RedirectAnswer {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +37,8 @@ class Redirect::Impl : public std::enable_shared_from_this<Impl> {
        RedirectOptions options);
 
   void AddHandlers();
-  void AddMethod(Module& module, const internal::RedirectDescriptor& method);
+  void AddMethod(std::int32_t module_id, std::string_view module_name, Module* module,
+                 const internal::RedirectDescriptor& method);
   void AddEncoded(EncodedRedirectMethod method);
   Result<void> Start();
   Result<void> AwaitReady(std::chrono::nanoseconds patience);
@@ -65,6 +67,7 @@ class Redirect::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   class Call;
+  std::set<std::string> OfferedHere() const;
   const internal::RedirectEntry* AddEntry(internal::RedirectEntry entry);
   using CallPtr = std::shared_ptr<Call>;
 

@@ -226,9 +226,9 @@ void Redirect::Impl::SendOn(const CallPtr& call, Connection& connection) {
 const RedirectEntry* Redirect::Impl::FindByName(const std::string& full_name, std::int32_t version,
                                                 std::int64_t& code) {
   const auto found = by_name_.find(full_name);
-  code = found == by_name_.end()             ? redirect_code::kMethodNotFound
-         : found->second->version != version ? redirect_code::kVersion
-                                             : redirect_code::kSuccess;
+  code = found == by_name_.end() || !found->second->is_here() ? redirect_code::kMethodNotFound
+         : found->second->version != version                  ? redirect_code::kVersion
+                                                              : redirect_code::kSuccess;
   if (code == redirect_code::kSuccess) return found->second;
   ++unknown_methods_;
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),

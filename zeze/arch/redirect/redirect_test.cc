@@ -268,6 +268,22 @@ TEST_F(RedirectTest, ACallbackAfterCommitHasTheResult) {
   EXPECT_EQ(42, balance);
 }
 
+TEST(RedirectRemoteTest, AServerWithoutTheModuleCallsItElsewhere) {
+  const auto cluster = RedirectCluster::Of(2);
+  RedirectServer& caller = cluster->Prepare(3, RedirectCluster::Options(), true);
+  ASSERT_TRUE(caller.redirect->Start().ok());
+  ASSERT_TRUE(caller.redirect->AwaitReady(kPatience).ok());
+  for (std::int32_t hash = 0; hash < 50; ++hash) {
+    const auto reply = caller.redirect->ToHash<&ModuleBank::Where>(hash, "x").Wait();
+    EXPECT_TRUE(reply.ok());
+    EXPECT_EQ(cluster->redirect(1).OwnerOf(ModuleBank::kModuleId, hash), reply.server_id);
+  }
+  EXPECT_TRUE(caller.redirect->ToAll<&ModuleBank::GroupName>(16, "g").Wait().ok());
+  const auto here = caller.redirect->ToServer<&ModuleBank::Where>(3, "x").Wait();
+  EXPECT_EQ(redirect_code::kMethodNotFound, here.code);
+  EXPECT_EQ(RedirectOutcome::kNotDone, here.outcome);
+}
+
 // Components whose parameters are not known here.
 TEST(RedirectEncodedTest, AMethodInEncodedFormIsCalledByItsName) {
   RedirectCluster cluster;

@@ -98,13 +98,14 @@ constexpr TableDescriptor kAccounts{.id = 1, .name = "test_Redirect_tAccount"};
 class ModuleBank final : public Module {
  public:
   static constexpr std::int32_t kModuleId = 77;
+  static constexpr std::string_view kFullName = "Test.Bank";
   static constexpr std::int64_t kNoMoney = -1000;
   static constexpr std::size_t kLarge = 300'000;
 
   explicit ModuleBank(std::int32_t server_id) : server_id_(server_id) {}
 
   std::int32_t id() const override { return kModuleId; }
-  std::string_view name() const override { return "Test.Bank"; }
+  std::string_view name() const override { return kFullName; }
   std::vector<TableBase*> Tables() override { return {&accounts}; }
   std::span<const ProtocolHandler> Handlers() const override { return {}; }
 
@@ -192,7 +193,7 @@ class ModuleBank final : public Module {
 class RedirectServer {
  public:
   RedirectServer(std::int32_t server_id, const registry::RegistryAgentOptions& agent_options,
-                 RedirectOptions options)
+                 RedirectOptions options, bool only_calls = false)
       : bank(server_id),
         application(OpenApplication(server_id)),
         io({.name = "io"}),
@@ -202,7 +203,11 @@ class RedirectServer {
     EXPECT_TRUE(application->Start().ok());
     EXPECT_TRUE(agent.Start().ok());
     redirect.emplace(*application, io, agent, std::move(options));
-    redirect->AddModule(bank);
+    if (only_calls) {
+      redirect->AddRemoteModule<ModuleBank>();
+    } else {
+      redirect->AddModule(bank);
+    }
   }
   ~RedirectServer() {
     bank.door.Open();
@@ -273,9 +278,11 @@ class RedirectCluster {
   }
 
   // Not started yet.
-  RedirectServer& Prepare(std::int32_t server_id, RedirectOptions options = Options()) {
+  RedirectServer& Prepare(std::int32_t server_id, RedirectOptions options = Options(),
+                          bool only_calls = false) {
     auto& server = servers_[server_id];
-    server = std::make_unique<RedirectServer>(server_id, AgentOptions(), std::move(options));
+    server =
+        std::make_unique<RedirectServer>(server_id, AgentOptions(), std::move(options), only_calls);
     return *server;
   }
   RedirectServer& Add(std::int32_t server_id, RedirectOptions options = Options()) {
@@ -312,7 +319,8 @@ class RedirectCluster {
       EXPECT_TRUE(AwaitRing(*server, servers_.size())) << "server " << id;
     }
     for (auto& [id, server] : servers_) {
-      EXPECT_TRUE(server->redirect->links().AwaitConnected(kPatience, true).ok());
+      EXPECT_TRUE(
+          server->redirect->links().AwaitConnected(kPatience, {"Test.Server.Module#77"}).ok());
     }
   }
   static bool AwaitRing(RedirectServer& server, std::size_t size) {
