@@ -19,6 +19,15 @@ export {
 export { BReportError, KeepAlive, ReportError } from "./builtin.js";
 export { ByteReader, type Tag } from "./byte_reader.js";
 export { ByteWriter } from "./byte_writer.js";
+export {
+  type CallOptions,
+  type ClientOptions,
+  type ClientState,
+  type Link,
+  type LostConnection,
+  type Url,
+  ZezeClient,
+} from "./client.js";
 export { DecodeError, EncodeError } from "./errors.js";
 export {
   encodeFrame,
@@ -28,6 +37,7 @@ export {
   FrameFamily,
   type FrameHead,
 } from "./frame.js";
+export type { Clock, WebSocketConstructor, WebSocketLike } from "./platform.js";
 export {
   errorCode,
   type Protocol,
