@@ -134,6 +134,17 @@ test("a call without an answer fails after its time", async () => {
   assert.equal(world.client.state, "ready");
 });
 
+test("an answer to another question is dropped", async () => {
+  const world = new World();
+  await world.connect();
+  const call = world.client.call(Game.Login, login("ann"));
+  const head = { ...Game.Load, family: FrameFamily.Response, resultCode: 0n };
+  world.socket.receive(encodeFrame({ ...head, sessionId: 1n }, role(1n)));
+  world.socket.receive(encodeFrame({ ...head, ...Game.Login, sessionId: 2n }, role(2n)));
+  world.socket.answer(0, role(3n));
+  assert.equal((await call).role, 3n);
+});
+
 test("calls that were sent fail at once when the connection breaks", async () => {
   const world = new World();
   await world.connect();
