@@ -24,11 +24,15 @@
 #include "zeze/app/application.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
+#include "zeze/arch/online/redirect_sender.h"
 #include "zeze/arch/online/role_online.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/provider.h"
 #include "zeze/arch/provider/testing/fake_linkd.h"
 #include "zeze/arch/provider/testing/test_registry.h"
+#include "zeze/arch/redirect/redirect.h"
+#include "zeze/base/clock.h"
+#include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_service.h"
@@ -52,9 +56,37 @@ using Zeze::Builtin::Online::BNotifyQueue;
 
 constexpr std::int32_t kModule = 11013;
 constexpr RoleId kRole = 7;
+constexpr std::string_view kPrefix = "Game.Server.Module#";
 constexpr std::chrono::seconds kLease(30);
 // What has happened to each role, written in the transactions in which it happened.
 constexpr TableDescriptor kHistory{.id = 5, .name = "test_history"};
+
+// Something that happens, and can be waited for.
+class Event {
+ public:
+  void Happen() {
+    MutexLock lock(mutex_);
+    ++count_;
+    changed_.NotifyAll();
+  }
+  int count() const {
+    MutexLock lock(mutex_);
+    return count_;
+  }
+  bool Await(int count) {
+    const auto deadline = SystemClock().Now() + std::chrono::seconds(20);
+    MutexLock lock(mutex_);
+    while (count_ < count) {
+      if (!SystemClock().WaitUntil(changed_, mutex_, deadline)) return false;
+    }
+    return true;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  int count_ ZEZE_GUARDED_BY(mutex_) = 0;
+};
 
 class Server {
  public:
@@ -78,9 +110,19 @@ class Server {
     const Result<void> started = application->Start();
     EXPECT_TRUE(started.ok()) << started.error().message();
 
-    ProviderOptions provider_options{.name_prefix = "Game.Server.Module#",
-                                     .direct_ip = "127.0.0.1",
-                                     .direct_port = 7000 + server_id};
+    redirect_ = std::make_unique<Redirect>(
+        *application, io_, *agent_,
+        RedirectOptions{.name_prefix = std::string(kPrefix),
+                        .direct = {.server_id = server_id, .ip = "127.0.0.1"},
+                        .register_modules = false});
+    direct_ = std::make_unique<RedirectSender>(*redirect_);
+    direct_->Serve(online);
+    const Result<void> listening = redirect_->Start();
+    EXPECT_TRUE(listening.ok()) << listening.error().message();
+
+    ProviderOptions provider_options{.name_prefix = std::string(kPrefix),
+                                     .direct_ip = redirect_->links().ip(),
+                                     .direct_port = redirect_->links().port()};
     provider_options.link_connector.first_delay = std::chrono::milliseconds(20);
     provider_options.link_connector.delay_max = std::chrono::milliseconds(50);
     provider_ = std::make_unique<Provider>(*application, io_, *agent_, provider_options);
@@ -89,17 +131,20 @@ class Server {
         [this](const LinkAddress& link, const auto&) { online.LinkBroken(link); });
     const Result<void> offered = provider_->Start(false);
     EXPECT_TRUE(offered.ok()) << offered.error().message();
-    online.Connect(provider_->links());
+    online.Connect(provider_->links(), direct_.get());
     provider_->SetReady(true);
   }
   ~Server() {
     provider_->Stop();
+    redirect_->Stop();
     const Result<void> stopped = application->Stop();
     EXPECT_TRUE(stopped.ok());
     agent_->Stop();
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+
+  bool AwaitPeers() { return redirect_->AwaitReady(std::chrono::seconds(20)).ok(); }
 
   std::optional<Login<RoleId>> Find(RoleId role) {
     std::optional<Login<RoleId>> found;
@@ -121,6 +166,15 @@ class Server {
         return 0;
       };
     };
+    online.logins().On(LoginChange::kLocalRemoved,
+                       {.outside = [this](const auto&) { local_removed.Happen(); }});
+    online.logins().OnTransmit(
+        "greet", [this](Transaction& tx, RoleId sender, RoleId, std::string_view text) {
+          EXPECT_EQ(sender, 8);
+          EXPECT_EQ(text, "hi");
+          tx.AfterCommit([this] { greeted.Happen(); });
+          return 0;
+        });
     online.logins().On(LoginChange::kLogin, {.in_transaction = write("login")});
     online.logins().On(LoginChange::kReLogin, {.in_transaction = write("login")});
     online.logins().On(LoginChange::kLogout, {.in_transaction = write("logout")});
@@ -136,11 +190,15 @@ class Server {
   std::unique_ptr<registry::RegistryAgent> agent_;
 
  public:
+  Event local_removed;
+  Event greeted;
   RoleOnline online;
   Table<RoleId, BNotifyQueue> history{kHistory};
   std::unique_ptr<Application> application;
 
  private:
+  std::unique_ptr<Redirect> redirect_;
+  std::unique_ptr<RedirectSender> direct_;
   std::unique_ptr<Provider> provider_;
 };
 
@@ -174,6 +232,7 @@ class OnlineClusterTest : public ::testing::Test {
           std::make_unique<Server>(registry_, url_, global_->address().port(), id, options));
     }
     ASSERT_TRUE(linkd_->AwaitServers(kModule, static_cast<std::size_t>(count)));
+    for (const auto& server : servers_) ASSERT_TRUE(server->AwaitPeers());
   }
 
   std::int64_t LogIn(std::int64_t sid, RoleId role = kRole) {
@@ -275,6 +334,22 @@ TEST_F(OnlineClusterTest, ALoginOnAnotherServerKicksTheFirst) {
   EXPECT_EQ(linkd_->client(first).kicks[0].code,
             Zeze::Builtin::Provider::BKick::ErrorDuplicateLogin);
   EXPECT_FALSE(linkd_->client(second).closed);
+  // The other server has heard that its local data are of no use any more.
+  Server& left = *servers_[static_cast<std::size_t>(was_at) - 1];
+  EXPECT_TRUE(left.local_removed.Await(1));
+}
+
+TEST_F(OnlineClusterTest, AnActionIsTransmittedToTheServerOfItsTarget) {
+  StartServers(2);
+  ASSERT_EQ(LogIn(linkd_->AddClient("ann")), 0);
+  const std::int32_t at = servers_[0]->Find(kRole)->server_id;
+  Server& other = *servers_[static_cast<std::size_t>(2 - at)];
+
+  EXPECT_EQ(other.online.logins().Transmit("greet", std::vector<RoleId>{kRole}, 8, "hi"), 1);
+
+  Server& target = *servers_[static_cast<std::size_t>(at) - 1];
+  EXPECT_TRUE(target.greeted.Await(1));
+  EXPECT_EQ(other.greeted.count(), 0);
 }
 
 TEST_F(OnlineClusterTest, ManyClientsOfFewRolesLogInAtOnce) {
@@ -323,9 +398,7 @@ TEST_F(OnlineClusterTest, AGatewayConnectionThatBreaksAndComesBackLogsNobodyOut)
 
   linkd_->CloseServers();
   ASSERT_TRUE(linkd_->AwaitServers(kModule, 1));
-  ASSERT_TRUE(linkd_->Await([&] {
-    return servers_[0]->online.logins().Send<ReportError>(std::vector<RoleId>{kRole}, {}) == 1;
-  }));
+  EXPECT_EQ(servers_[0]->online.logins().Send<ReportError>(std::vector<RoleId>{kRole}, {}), 1);
 
   EXPECT_EQ(servers_[0]->Find(kRole)->state, LoginState::kLoggedIn);
   EXPECT_EQ(servers_[0]->Find(kRole)->version, 1);

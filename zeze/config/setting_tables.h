@@ -205,7 +205,6 @@ inline constexpr Setting kZezeSettings[] = {
      .kind = kDuration,
      .default_value = "60000",
      .help = "from a broken link to the logout",
-     .used = false,
      .min = 0},
     {.name = "OfflineTimerLimit",
      .kind = kInteger,

@@ -1,6 +1,7 @@
 #include "zeze/arch/online/account_online.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "zeze/app/session.h"
 #include "zeze/arch/online/internal/account_kind.h"
 #include "zeze/arch/online/login.h"
+#include "zeze/arch/online/logins.h"
+#include "zeze/arch/provider/links.h"
 #include "zeze/base/result.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
@@ -19,58 +22,80 @@ namespace zeze::arch {
 
 namespace wire = Zeze::Builtin::Online;
 
+struct AccountOnline::Parts {
+  Parts(const internal::AccountTables& tables, OnlineOptions options)
+      : kind(tables), logins(kind, options) {}
+
+  internal::AccountKind kind;
+  Logins<AccountKey> logins;
+};
+
 AccountOnline::AccountOnline(OnlineOptions options)
-    : kind_({.online = tonline,
-             .notifies = tReliableNotify,
-             .server_logins = tServerLogins,
-             .local = tlocal,
-             .links = tLinkLogins}),
-      logins_(kind_, options) {}
+    : parts_(std::make_unique<Parts>(internal::AccountTables{.online = tonline,
+                                                             .notifies = tReliableNotify,
+                                                             .server_logins = tServerLogins,
+                                                             .local = tlocal,
+                                                             .links = tLinkLogins},
+                                     options)) {}
+
+AccountOnline::~AccountOnline() = default;
+
+Logins<AccountKey>& AccountOnline::logins() {
+  return parts_->logins;
+}
+
+void AccountOnline::Connect(Links& links, DirectSender* direct) {
+  logins().Connect(&links, direct);
+}
+
+void AccountOnline::LinkBroken(const LinkAddress& link) {
+  logins().LinkBroken(link);
+}
 
 Result<void> AccountOnline::Start(Application& application) {
-  return logins_.Start(application, application.options().server_id);
+  return logins().Start(application, application.options().server_id);
 }
 
 void AccountOnline::Stop(Application&) {
-  logins_.Stop();
+  logins().Stop();
 }
 
 std::int64_t AccountOnline::ProcessLogin(Transaction& tx, Session& session,
                                          const wire::BLogin& argument) {
   // Gateways take an empty one for nobody.
   if (argument.ClientId.empty()) return result_code::kLogicError;
-  return logins_.LogIn(tx, session, {.Account = session.account(), .ClientId = argument.ClientId});
+  return logins().LogIn(tx, session, {.Account = session.account(), .ClientId = argument.ClientId});
 }
 
 std::int64_t AccountOnline::ProcessReLogin(Transaction& tx, Session& session,
                                            const wire::BReLogin& argument) {
-  return logins_.LogInAgain(tx, session,
-                            {.Account = session.account(), .ClientId = argument.ClientId},
-                            argument.ReliableNotifyConfirmIndex);
+  return logins().LogInAgain(tx, session,
+                             {.Account = session.account(), .ClientId = argument.ClientId},
+                             argument.ReliableNotifyConfirmIndex);
 }
 
 std::int64_t AccountOnline::ProcessLogout(Transaction& tx, Session& session) {
-  return logins_.LogOut(tx, session);
+  return logins().LogOut(tx, session);
 }
 
 std::int64_t AccountOnline::ProcessReliableNotifyConfirm(
     Transaction& tx, Session& session, const wire::BReliableNotifyConfirm& argument) {
   if (argument.ClientId != session.context()) return ErrorCode(wire::ResultCodeNotLogin);
-  return logins_.ConfirmNotifies(tx, session, argument.ReliableNotifyConfirmIndex, argument.Sync);
+  return logins().ConfirmNotifies(tx, session, argument.ReliableNotifyConfirmIndex, argument.Sync);
 }
 
 void AccountOnline::Transmitted(const Zeze::Builtin::ProviderDirect::BTransmitAccount& message) {
   const std::vector<AccountKey> targets(message.Targets.begin(), message.Targets.end());
-  logins_.Transmitted(message.ActionName, targets,
-                      {.Account = message.SenderAccount, .ClientId = message.SenderClientId},
-                      message.Parameter.bytes);
+  logins().Transmitted(message.ActionName, targets,
+                       {.Account = message.SenderAccount, .ClientId = message.SenderClientId},
+                       message.Parameter.bytes);
 }
 
-void AccountOnline::RemoveLocal(const std::string& account) {
+void AccountOnline::RemoveLocal(std::int32_t, const std::string& account) {
   const std::optional<wire::BLocals> locals = tlocal.ReadCached(account);
   if (!locals) return;
   for (const auto& [client, local] : locals->Logins) {
-    logins_.RemoveStaleLocal({.Account = account, .ClientId = client});
+    logins().RemoveStaleLocal({.Account = account, .ClientId = client});
   }
 }
 

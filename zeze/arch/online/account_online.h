@@ -13,16 +13,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <memory>
+#include <string>
 
 #include "Zeze/Builtin/Online.module.h"
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/online/direct_sender.h"
-#include "zeze/arch/online/internal/account_kind.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/provider/links.h"
+#include "zeze/arch/redirect/redirect_method.h"
+#include "zeze/base/result.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {
 
@@ -30,19 +33,22 @@ namespace zeze::arch {
 class AccountOnline final : public Zeze::Builtin::Online::ModuleOnlineBase {
  public:
   explicit AccountOnline(OnlineOptions options);
+  ~AccountOnline() override;
 
-  Logins<AccountKey>& logins() { return logins_; }
+  Logins<AccountKey>& logins();
 
   // How clients, and other servers, are reached. Both outlive the application. Before the first
   // request; without `direct` nothing is transmitted to other servers.
-  void Connect(Links& links, DirectSender* direct = nullptr) { logins_.Connect(&links, direct); }
+  void Connect(Links& links, DirectSender* direct = nullptr);
 
   // From the provider: a client's connection has gone.
-  void LinkBroken(const LinkAddress& link) { logins_.LinkBroken(link); }
+  void LinkBroken(const LinkAddress& link);
   // From other servers.
   void Transmitted(const Zeze::Builtin::ProviderDirect::BTransmitAccount& message);
-  // All clients of the account; the parameters of "Zeze.Builtin.Online:redirectRemoveLocal".
-  void RemoveLocal(const std::string& account);
+  // Clients of the account may have local data here whose login has ended elsewhere.
+  void RemoveLocal(std::int32_t server_id, const std::string& account);
+  using Redirects =
+      RedirectMethods<RedirectMethod<&AccountOnline::RemoveLocal, "redirectRemoveLocal">>;
 
   Result<void> Start(Application& application) override;
   void Stop(Application& application) override;
@@ -57,8 +63,9 @@ class AccountOnline final : public Zeze::Builtin::Online::ModuleOnlineBase {
       const Zeze::Builtin::Online::BReliableNotifyConfirm& argument) override;
 
  private:
-  internal::AccountKind kind_;
-  Logins<AccountKey> logins_;
+  struct Parts;
+
+  const std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace zeze::arch

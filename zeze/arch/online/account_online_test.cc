@@ -1,5 +1,6 @@
 #include "zeze/arch/online/account_online.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,8 +18,11 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/testing/fake_links.h"
 #include "zeze/arch/provider/provider_session.h"
+#include "zeze/base/result.h"
+#include "zeze/config/config.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
+#include "zeze/xml/diagnostics.h"
 
 namespace zeze::arch {
 namespace {
@@ -162,6 +166,14 @@ TEST_F(AccountOnlineTest, ClientsThatAreLongGoneAreForgotten) {
   EXPECT_EQ(LogInAgain("b", links_.Connect("g1"), 0), ModuleErrorCode(11100, 5));
 }
 
+TEST(OnlineOptions, ComeFromTheConfiguration) {
+  xml::Diagnostics diagnostics;
+  const std::optional<Config> config =
+      Config::Parse("<zeze OnlineLogoutDelay='90s'/>", "zeze.xml", {}, diagnostics);
+  ASSERT_TRUE(config) << diagnostics.Format();
+  EXPECT_EQ(OnlineOptionsFromConfig(*config).logout_delay, std::chrono::seconds(90));
+}
+
 TEST_F(AccountOnlineTest, AClientWithoutANameIsRefused) {
   EXPECT_EQ(LogIn("", links_.Connect("g1")), result_code::kLogicError);
 }
@@ -181,7 +193,7 @@ TEST_F(AccountOnlineTest, ALinkBreaksByItsAddress) {
 TEST_F(AccountOnlineTest, AnothersWordThatALoginHasEndedIsChecked) {
   ASSERT_EQ(LogIn("phone", links_.Connect("g1")), 0);
 
-  online_.RemoveLocal("ann");
+  online_.RemoveLocal(3, "ann");
   application_->Call("look", [&](Transaction& tx) {
     EXPECT_TRUE(online_.logins().SetLocal(tx, {.Account = "ann", .ClientId = "phone"}, "x",
                                           Zeze::Builtin::LinkdBase::BReportError{}));

@@ -1,9 +1,9 @@
-// DirectSender: messages between servers, as far as logins need them.
+// DirectSender: messages between servers, as far as logins need them. RedirectSender is one.
 
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/base/result.h"
@@ -20,9 +20,10 @@ class DirectSender {
   virtual Result<void> Send(std::int32_t server_id,
                             const Zeze::Builtin::ProviderDirect::BTransmitAccount& message) = 0;
 
-  // Calls a redirected method that returns nothing. `parameters` are encoded as the peer does it.
-  virtual Result<void> Call(std::int32_t server_id, std::int32_t module_id,
-                            std::string_view method_full_name, std::string_view parameters) = 0;
+  // A login has ended elsewhere: the server looks whether it still has local data of it.
+  virtual Result<void> RemoveLocal(std::int32_t server_id, const std::string& account) = 0;
+  virtual Result<void> RemoveLocal(std::int32_t server_id, std::int64_t role,
+                                   const std::string& set_name) = 0;
 };
 
 }  // namespace zeze::arch

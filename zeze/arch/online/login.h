@@ -24,6 +24,10 @@
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/transaction.h"
 
+namespace zeze {
+class Config;
+}  // namespace zeze
+
 namespace zeze::arch {
 
 // Who is logged in: a client of an account, or a role.
@@ -144,5 +148,8 @@ struct OnlineOptions {
   // longest ago and are offline. If all are online, one more is refused with result_code::kBusy.
   std::size_t clients_max = 64;
 };
+
+// What zeze.xml says (OnlineLogoutDelay); the rest has its defaults.
+OnlineOptions OnlineOptionsFromConfig(const Config& config);
 
 }  // namespace zeze::arch

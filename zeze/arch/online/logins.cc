@@ -70,8 +70,8 @@ struct Logins<Key>::Impl {
   }
 
   std::int64_t LogIn(Transaction& tx, ProviderSession& session, const Key& key, LoginChange change);
-  void TransmitOne(std::string_view action, const Key& target, const Key& sender_key,
-                   std::string_view parameter);
+  void Deliver(const TransmitHandler& run, const Key& target, const Key& sender_key,
+               const std::string& parameter);
 
   internal::LoginKind<Key>& kind;
   internal::LoginEnvironment<Key> environment;
@@ -374,19 +374,32 @@ void Logins<Key>::Transmitted(std::string_view action, std::span<const Key> targ
     ZEZE_LOG_WARNING("nobody here handles the transmitted action \"{}\"", action);
     return;
   }
-  for (const Key& target : targets) {
-    const Result<std::optional<LoginRecord>> record = impl_->kind.ReadCopy(target);
-    if (!record.ok() || !record.value()) continue;
-    impl_->environment.PostBehind(
-        record.value()->account, Task("transmit", [this, &run = handler->second, target, sender,
-                                                   text = std::string(parameter)] {
-          impl_->environment.application->Call("transmit", [&](Transaction& tx) -> std::int64_t {
-            // It may have gone elsewhere meanwhile.
-            if (!impl_->book.LiveLocal(tx, target)) return result_code::kSuccess;
-            return run(tx, sender, target, text);
-          });
-        }));
+  // Records may have to be loaded, which is not for network threads.
+  const Result<void> posted = impl_->environment.application->workers().TryPost(
+      Task("transmit",
+           [this, &run = handler->second, sender,
+            to = std::vector<Key>(targets.begin(), targets.end()), text = std::string(parameter)] {
+             for (const Key& target : to) impl_->Deliver(run, target, sender, text);
+           }));
+  if (!posted.ok()) {
+    ZEZE_LOG_WARNING("the transmitted action \"{}\" is dropped: {}", action,
+                     posted.error().message());
   }
+}
+
+template <typename Key>
+void Logins<Key>::Impl::Deliver(const TransmitHandler& run, const Key& target,
+                                const Key& sender_key, const std::string& parameter) {
+  const Result<std::optional<LoginRecord>> record = kind.ReadCopy(target);
+  if (!record.ok() || !record.value()) return;
+  environment.PostBehind(
+      record.value()->account, Task("transmit", [this, &run, target, sender_key, parameter] {
+        environment.application->Call("transmit", [&](Transaction& tx) -> std::int64_t {
+          // It may have gone elsewhere meanwhile.
+          if (!book.LiveLocal(tx, target)) return result_code::kSuccess;
+          return run(tx, sender_key, target, parameter);
+        });
+      }));
 }
 
 template <typename Key>

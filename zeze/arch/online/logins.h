@@ -179,6 +179,7 @@ class Logins {
   // Another kind of login takes the connection.
   void LeaveLink(Transaction& tx, const LinkAddress& link);
   void LinkBroken(const LinkAddress& link);
+  // Does not wait.
   void Transmitted(std::string_view action, std::span<const Key> targets, const Key& sender,
                    std::string_view parameter);
   // Another server says that this login has ended there.

@@ -213,7 +213,7 @@ void RoleOnline::Transmitted(const Zeze::Builtin::ProviderDirect::BTransmit& mes
   set->logins.Transmitted(message.ActionName, targets, message.Sender, message.Parameter.bytes);
 }
 
-void RoleOnline::RemoveLocal(RoleId role, std::string_view set_name) {
+void RoleOnline::RemoveLocal(std::int32_t, RoleId role, const std::string& set_name) {
   if (Set* set = FindSet(set_name)) set->logins.RemoveStaleLocal(role);
 }
 

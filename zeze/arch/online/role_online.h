@@ -27,6 +27,7 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/provider/links.h"
+#include "zeze/arch/redirect/redirect_method.h"
 #include "zeze/base/result.h"
 
 namespace zeze::arch {
@@ -55,8 +56,10 @@ class RoleOnline final : public Zeze::Builtin::Game::Online::ModuleOnlineBase {
   void LinkBroken(const LinkAddress& link);
   // From other servers.
   void Transmitted(const Zeze::Builtin::ProviderDirect::BTransmit& message);
-  // The parameters of "Zeze.Builtin.Game.Online:redirectRemoveLocal".
-  void RemoveLocal(RoleId role, std::string_view set_name);
+  // The role may have local data here whose login has ended elsewhere.
+  void RemoveLocal(std::int32_t server_id, RoleId role, const std::string& set_name);
+  using Redirects =
+      RedirectMethods<RedirectMethod<&RoleOnline::RemoveLocal, "redirectRemoveLocal">>;
 
   // Of all sets.
   Logins<RoleId>::Count TakeCount();

@@ -37,7 +37,6 @@
 #include "zeze/base/result.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/wait_group.h"
-#include "zeze/serialize/byte_reader.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
 
@@ -198,14 +197,9 @@ class RoleServers final : public DirectSender {
   Result<void> Send(std::int32_t, const Zeze::Builtin::ProviderDirect::BTransmitAccount&) override {
     return {};
   }
-  Result<void> Call(std::int32_t server_id, std::int32_t, std::string_view method,
-                    std::string_view parameters) override {
-    ZEZE_CHECK(method == "Zeze.Builtin.Game.Online:redirectRemoveLocal");
-    if (lose_direct_) return {};
-    ByteReader in(parameters);
-    const RoleId role = in.ReadLong();
-    ZEZE_CHECK(in.ReadBytes().empty());
-    At(server_id).logins.RemoveStaleLocal(role);
+  Result<void> RemoveLocal(std::int32_t, const std::string&) override { return {}; }
+  Result<void> RemoveLocal(std::int32_t server_id, RoleId role, const std::string&) override {
+    if (!lose_direct_) At(server_id).logins.RemoveStaleLocal(role);
     return {};
   }
 

@@ -16,7 +16,6 @@
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/internal/server_logins.h"
-#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
@@ -197,10 +196,7 @@ std::string AccountKind::Describe(const AccountKey& key) const {
 
 Result<void> AccountKind::RemoveRemoteLocal(DirectSender& direct, std::int32_t server_id,
                                             const AccountKey& key) const {
-  ByteWriter parameters;
-  parameters.WriteBytes(key.Account);
-  return direct.Call(server_id, kModuleId, "Zeze.Builtin.Online:redirectRemoveLocal",
-                     parameters.view());
+  return direct.RemoveLocal(server_id, key.Account);
 }
 
 Result<void> AccountKind::Transmit(DirectSender& direct, std::int32_t server_id,

@@ -17,7 +17,6 @@
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/internal/server_logins.h"
-#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
@@ -169,11 +168,7 @@ std::string RoleKind::Describe(const RoleId& key) const {
 
 Result<void> RoleKind::RemoveRemoteLocal(DirectSender& direct, std::int32_t server_id,
                                          const RoleId& key) const {
-  ByteWriter parameters;
-  parameters.WriteLong(key);
-  parameters.WriteBytes(set_name_);
-  return direct.Call(server_id, kModuleId, "Zeze.Builtin.Game.Online:redirectRemoveLocal",
-                     parameters.view());
+  return direct.RemoveLocal(server_id, key, set_name_);
 }
 
 Result<void> RoleKind::Transmit(DirectSender& direct, std::int32_t server_id,
