@@ -71,9 +71,14 @@ class HostileWebSocket : public ::testing::Test {
   // Their time runs from then on.
   void AwaitAccepted(std::uint64_t count) {
     while (server_.GetStatistics().accepted < count) std::this_thread::yield();
-    WaitGroup started(1);
-    io_.Post([&started] { started.Done(); });
-    started.Wait();
+    EndTurn();
+  }
+
+  // What the network thread has begun is done when this returns.
+  void EndTurn() {
+    WaitGroup done(1);
+    io_.Post([&done] { done.Done(); });
+    done.Wait();
   }
 
   CapturedLog log_;
@@ -178,6 +183,7 @@ TEST_F(HostileWebSocket, WhoIsToldToGoHasLittleTime) {
   EXPECT_EQ(stubborn.Read()->close_code(), 1002U);
   EXPECT_FALSE(stubborn.Read().has_value());  // The end of what we send, not of the connection.
   for (int i = 0; i < 100; ++i) stubborn.SendBinary(std::string(1000, 'x'));
+  EndTurn();  // Its time runs from the end of what we send.
   clock_.Advance(seconds(10));
   ASSERT_TRUE(closed_.WaitFor(1));
 }
