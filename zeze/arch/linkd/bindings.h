@@ -29,6 +29,11 @@ struct ProviderLink {
   // nobody is bound to it afterwards.
   std::atomic<bool> closed = false;
 
+  // Grows whenever the server offers other static modules than before. Who has chosen it looks
+  // whether it is still the same, under the client's lock, so that nobody is bound to modules that
+  // it has taken back.
+  std::atomic<std::uint64_t> offer = 0;
+
   bool overloaded() const {
     return gauge.overload.load(std::memory_order_relaxed) ==
            Zeze::Builtin::Provider::BLoad::eOverload;

@@ -82,6 +82,8 @@ class ClientSession final : public ConnectionState {
   Mutex mutex;
   bool closed ZEZE_GUARDED_BY(mutex) = false;
   Bindings bindings ZEZE_GUARDED_BY(mutex);
+  // The last server that took back its modules: it may still answer what it was asked before.
+  std::int64_t former_provider ZEZE_GUARDED_BY(mutex) = 0;
   // Null: empty, as most are before somebody logs in.
   std::unique_ptr<Zeze::Builtin::Provider::BUserState> user_state ZEZE_GUARDED_BY(mutex);
 

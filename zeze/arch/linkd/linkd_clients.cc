@@ -407,9 +407,11 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const Raw
 }
 
 bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link,
-                             const std::vector<std::int32_t>& modules) {
+                             const std::vector<std::int32_t>& modules,
+                             std::optional<std::uint64_t> offer) {
   const MutexLock lock(session.mutex);
   if (link->closed || session.closed) return false;
+  if (offer.has_value() && *offer != link->offer) return false;
   for (const std::int32_t module : modules) session.bindings.Bind(module, link);
   return true;
 }
@@ -434,6 +436,7 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ProviderLinkPtr link;
     std::vector<std::int32_t> modules;
+    std::uint64_t offer = 0;
     {
       const MutexLock lock(directory_mutex_);
       dynamic = directory_.IsDynamic(frame.module_id);
@@ -445,8 +448,9 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
       if (choice.provider == 0) break;
       link = links_.at(choice.provider);
       modules = directory_.StaticModules(choice.provider);
+      offer = link->offer;
     }
-    if (!BindChosen(session, link, modules)) continue;
+    if (!BindChosen(session, link, modules, offer)) continue;
     const Forwarded sent = TryForward(session, frame);
     if (sent == Forwarded::kSent) {
       forwarded_.fetch_add(1, std::memory_order_relaxed);

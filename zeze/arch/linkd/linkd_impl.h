@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,7 +95,8 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   void ForwardUnbound(Connection& client, ClientSession& session, const RawFrame& frame,
                       bool was_bound);
   bool BindChosen(ClientSession& session, const ProviderLinkPtr& link,
-                  const std::vector<std::int32_t>& modules);
+                  const std::vector<std::int32_t>& modules,
+                  std::optional<std::uint64_t> offer = std::nullopt);
   // If it is a request.
   static void AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code);
   static void AnswerBusy(Connection& client, const RawFrame& frame);
@@ -125,6 +127,7 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   ConnectionPtr FindClient(std::int64_t sid, const ProviderLink& provider);
   // False: the client is gone, or was closed because it has no room.
   bool Deliver(Connection& client, std::int64_t type, std::string_view frame);
+  void UnbindModules(const ProviderLink& link, const Zeze::Builtin::Provider::BBind& taken_back);
   void UnbindEverywhere(ProviderLink& link);
   void SubscribeServices(const std::vector<std::string>& names);
   void OnLoad(const registry::ServerLoad& load);

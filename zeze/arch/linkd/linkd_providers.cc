@@ -171,6 +171,7 @@ void Linkd::Impl::OnBind(Request<provider::Bind> request) {
     {
       const MutexLock lock(directory_mutex_);
       names = directory_.Bind(link->id, bind.modules);
+      ++link->offer;
     }
     if (names.has_value()) SubscribeServices(*names);
     static_cast<void>(
@@ -195,8 +196,13 @@ void Linkd::Impl::OnUnbind(Request<provider::UnBind> request) {
   const ProviderLinkPtr link = LinkOf(*request.connection());
   const provider::BBind& bind = request.argument();
   if (bind.linkSids.empty()) {
-    const MutexLock lock(directory_mutex_);
-    directory_.Unbind(link->id, bind.modules);
+    {
+      const MutexLock lock(directory_mutex_);
+      directory_.Unbind(link->id, bind.modules);
+      ++link->offer;
+    }
+    // Before the answer: then nothing more comes for these modules behind it.
+    UnbindModules(*link, bind);
   }
   for (const std::int64_t sid : bind.linkSids) {
     const ConnectionPtr client = sessions_.Find(sid);
@@ -206,6 +212,25 @@ void Linkd::Impl::OnUnbind(Request<provider::UnBind> request) {
     for (const auto& [module, about] : bind.modules) session.bindings.Unbind(module, *link);
   }
   static_cast<void>(request.AnswerCode(0));
+}
+
+// The next message of each client chooses another server; what is on its way to this one is
+// answered by it.
+void Linkd::Impl::UnbindModules(const ProviderLink& link, const provider::BBind& taken_back) {
+  sessions_.ForEach([&](const ConnectionPtr& client) {
+    auto& session = *client->state<ClientSession>();
+    std::vector<std::int32_t> modules;
+    {
+      const MutexLock lock(session.mutex);
+      for (const auto& [module, about] : taken_back.modules) {
+        if (session.bindings.Unbind(module, link)) modules.push_back(module);
+      }
+      if (!modules.empty()) session.former_provider = link.id;
+    }
+    if (HasLogin(modules)) {
+      Report(*client, BReportError::FromLink, BReportError::CodeProviderBroken, {});
+    }
+  });
 }
 
 void Linkd::Impl::OnSubscribe(Request<provider::Subscribe> request) {
@@ -235,7 +260,7 @@ ConnectionPtr Linkd::Impl::FindClient(std::int64_t sid, const ProviderLink& prov
   auto& session = *client->state<ClientSession>();
   {
     const MutexLock lock(session.mutex);
-    if (session.bindings.Has(provider)) return client;
+    if (session.bindings.Has(provider) || session.former_provider == provider.id) return client;
   }
   Count(Refusal::kProviderRights);
   return nullptr;
