@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "Zeze/Builtin/LinkdAuth.h"
 #include "Zeze/Builtin/LinkdBase.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
@@ -32,6 +33,7 @@ namespace zeze {
 namespace {
 
 using std::chrono::nanoseconds;
+using Zeze::Builtin::LinkdAuth::RetryAfter;
 using Zeze::Builtin::LinkdBase::BReportError;
 using Zeze::Builtin::LinkdBase::ReportError;
 
@@ -61,6 +63,11 @@ class Client::Impl {
         [this](const ConnectionPtr& connection, const Error& why) { OnClose(*connection, why); });
     service_.Handle<ReportError>([this](const Message<ReportError>& message) {
       if (on_report_error_) on_report_error_(message.argument);
+    });
+    // Too many come at once; the gateway closes the connection.
+    service_.Handle<RetryAfter>([this](const Message<RetryAfter>& message) {
+      MutexLock lock(mutex_);
+      at_least_ = std::chrono::milliseconds(std::max(message.argument.milliseconds, 0));
     });
     service_.HandleUnknown([](Connection& connection, const RawFrame& frame) -> Result<void> {
       ZEZE_LOG_DEBUG("{}: dropped a message of module {} protocol {}", connection.Describe(),

@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/LinkdAuth.h"
 #include "Zeze/Builtin/LinkdBase.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
@@ -42,6 +43,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::MustListen;
 using testing::Text;
+using Zeze::Builtin::LinkdAuth::RetryAfter;
 using Zeze::Builtin::LinkdBase::BReportError;
 using Zeze::Builtin::LinkdBase::ReportError;
 
@@ -290,6 +292,17 @@ TEST_F(ClientTest, WaitsAsLongAsItIsTold) {
   const auto before = SystemClock().Now();
 
   client->Reconnect(milliseconds(300));
+
+  EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
+  EXPECT_GE(SystemClock().Now() - before, milliseconds(300));
+}
+
+TEST_F(ClientTest, ComesAgainWhenTheGatewaySaysSo) {
+  const auto client = StartClient(Options());
+  const auto before = SystemClock().Now();
+
+  ASSERT_TRUE(gate_.client()->Send<RetryAfter>({.milliseconds = 300}).ok());
+  gate_.client()->CloseWhenSent("too many at once");
 
   EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
   EXPECT_GE(SystemClock().Now() - before, milliseconds(300));
