@@ -25,10 +25,12 @@ void AddGenCommand(CLI::App& app, int& exit_code) {
       ->add_option("-l,--language", options->language,
                    "cxx or typescript; default: TypeScript for a named project with "
                    "platform=\"ts\", else C++")
+      ->type_name("NAME")
       ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Language>{{"cxx", Language::kCxx},
-                                          {"typescript", Language::kTypeScript},
-                                          {"ts", Language::kTypeScript}}));
+                      std::map<std::string, Language>{{"cxx", Language::kCxx},
+                                                      {"typescript", Language::kTypeScript},
+                                                      {"ts", Language::kTypeScript}})
+                      .description(""));  // Its own prints the numbers.
   command->add_option("--skeleton", options->skeleton,
                       "Write user-owned Module<Name>.h/.cc and main.cc here, where none are yet");
   command->add_option("--explain", options->explain,

@@ -99,6 +99,7 @@ class HostileClients : public ::testing::Test {
     }
   }
 
+  zeze::testing::ManualClock clock_;  // Of tests that move it; outlives the gateway.
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<TestProvider> provider_;
   std::unique_ptr<TestClient> honest_;
@@ -166,15 +167,14 @@ TEST_F(HostileClients, MalformedFramesCloseTheirConnectionOnly) {
 }
 
 TEST_F(HostileClients, HandshakesThatStallEndInTime) {
-  zeze::testing::ManualClock clock;
-  Start(TestOptions(), &clock);
+  Start(TestOptions(), &clock_);
   std::vector<std::unique_ptr<RawClient>> strangers;
   for (int i = 0; i < 50; ++i) {
     strangers.push_back(std::make_unique<RawClient>(gateway_->linkd.client_address()));
     if (i % 2 == 0) strangers.back()->Send(std::string(7, '\0'));
   }
   ASSERT_TRUE(Eventually([&] { return gateway_->linkd.GetStatistics().accepted == 51; }));
-  clock.Advance(seconds(10));
+  clock_.Advance(seconds(10));
   for (const auto& stranger : strangers) {
     while (!stranger->ReadBytes(1).empty()) {
     }
@@ -184,21 +184,20 @@ TEST_F(HostileClients, HandshakesThatStallEndInTime) {
 }
 
 TEST_F(HostileClients, SlowlorisHasTenSecondsForHandshakeAndAuthenticationTogether) {
-  zeze::testing::ManualClock clock;
-  Start(TestOptions(), &clock);
+  Start(TestOptions(), &clock_);
   std::vector<std::unique_ptr<TestClient>> strangers;
   for (int i = 0; i < 50; ++i) {
     strangers.push_back(std::make_unique<TestClient>(*gateway_));
-    if (i % 2 == 0) clock.Advance(milliseconds(10));
+    if (i % 2 == 0) clock_.Advance(milliseconds(10));
   }
   for (const auto& stranger : strangers) ASSERT_TRUE(stranger->EndHandshake());
   ASSERT_TRUE(gateway_->AwaitSessions(51));
-  clock.Advance(seconds(9));
+  clock_.Advance(seconds(9));
   // Byte by byte: every valid byte is progress, and still there are ten seconds in all.
   for (const auto& stranger : strangers) stranger->raw().Send(std::string(3, '\0'));
   Honest();
   EXPECT_EQ(0U, refused(Refusal::kAuthTimeout));
-  clock.Advance(seconds(1));
+  clock_.Advance(seconds(1));
   for (const auto& stranger : strangers) AwaitClosed(*stranger);
   EXPECT_EQ(50U, refused(Refusal::kAuthTimeout));
   Honest();
@@ -468,21 +467,20 @@ TEST_F(HostileClients, WhoDoesNotReadLosesWhatMayBeLostAndIsThenClosed) {
 }
 
 TEST_F(HostileClients, WhoReadsTooSlowlyForLongIsClosed) {
-  zeze::testing::ManualClock clock;
   LinkdOptions options = TestOptions();
   options.clients.output_bytes_max = 64 << 10;
   options.clients.socket.send_buffer_bytes = 4096;
   options.limits.protocols[ProtocolTypeId(kShop, 8)] = {.level = CriticalLevel::kSheddable};
-  Start(options, &clock);
+  Start(options, &clock_);
   TestClient slow(*gateway_, "slow");
   const std::string frame = FrameOf(kShop, 8, std::string(4000, 'x'));
   const auto send = [&] {
     return provider_->Send({slow.sid()}, ProtocolTypeId(kShop, 8), frame).empty();
   };
   while (refused(Refusal::kShed) == 0) ASSERT_TRUE(send());
-  clock.Advance(seconds(9));
+  clock_.Advance(seconds(9));
   EXPECT_TRUE(send());
-  clock.Advance(seconds(2));
+  clock_.Advance(seconds(2));
   EXPECT_FALSE(send());
   EXPECT_EQ(1U, refused(Refusal::kSlowReader));
   Honest();
