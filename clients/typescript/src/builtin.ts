@@ -34,7 +34,7 @@ export const KeepAlive = {
  * | 2, dynamic module not bound | the module's id |
  */
 export class BReportError implements Bean {
-  static readonly typeId = 0n;
+  static readonly typeId = -947669033141460287n;
   static readonly fullName = "Zeze.Builtin.LinkdBase.BReportError";
   static readonly fields: readonly Field<BReportError>[] = [
     { id: 1, name: "from", codec: int },
