@@ -1,12 +1,13 @@
 // The page of the arena: a person among the bots.
 
-import { RpcError, ZezeClient, type Bean, type Rpc } from "zeze-client";
-import { Auth, BAuth } from "./gen/Zeze/Builtin/LinkdAuth.js";
-import { BLogin, Login } from "./gen/Zeze/Builtin/Game/Online.js";
-import * as Board from "./gen/arena/Board.js";
-import * as Map from "./gen/arena/Map.js";
-import * as Player from "./gen/arena/Player.js";
-import * as World from "./gen/arena/World.js";
+import { ReportError, RpcError, ZezeClient, type Bean, type Rpc } from "zeze-client";
+import { BReportError } from "./gen/builtin/Zeze/Builtin/LinkdBase.js";
+import { Auth, BAuth } from "./gen/builtin/Zeze/Builtin/LinkdAuth.js";
+import { BLogin, Login } from "./gen/builtin/Zeze/Builtin/Game/Online.js";
+import * as Board from "./gen/arena/arena/Board.js";
+import * as Map from "./gen/arena/arena/Map.js";
+import * as Player from "./gen/arena/arena/Player.js";
+import * as World from "./gen/arena/arena/World.js";
 
 const MAP_COUNT = 8;
 const MAP_SIZE = 100;
@@ -20,6 +21,10 @@ function element<T extends HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (found === null) throw new Error(`the page has no #${id}`);
   return found as T;
+}
+
+function bytesOfHex(hex: string): Uint8Array {
+  return Uint8Array.from(hex.match(/../g) ?? [], (digits) => parseInt(digits, 16));
 }
 
 function log(text: string): void {
@@ -47,7 +52,7 @@ class Game {
         // A token works once: a new connection needs a new one.
         const answer = await fetch(`token?account=${encodeURIComponent(account)}`);
         if (!answer.ok) throw new Error(`no token: ${await answer.text()}`);
-        await link.call(Auth, new BAuth({ token: await answer.text() }));
+        await link.call(Auth, new BAuth({ token: bytesOfHex(await answer.text()) }));
         const entered = await link.call(Player.Enter, Player.Enter.newArgument());
         this.#role = entered.role;
         this.#request = entered.lastRequest;
@@ -64,6 +69,10 @@ class Game {
     this.#client.onState((state) => {
       element("state").textContent = state;
       element("state").classList.toggle("ready", state === "ready");
+    });
+    this.#client.on(ReportError, (report) => {
+      // The server that ran the map is gone: another one takes over.
+      if (report.from === BReportError.FromDynamicModule) void this.changeMap(this.#map);
     });
     this.#client.on(Map.SView, (view) => {
       this.#seen = [...view.players];
@@ -139,8 +148,10 @@ class Game {
       try {
         return await this.#client.call(rpc, argument);
       } catch (error) {
-        const unanswered = error instanceof RpcError && error.outcome !== "refused";
-        if (!unanswered || attempt === 10) throw error;
+        // A code of a module: the rules of the game say no. Others are of servers that come and go.
+        const rules = !(error instanceof RpcError) || error.moduleId !== 0;
+        if (rules || attempt === 10) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 500));
       }
     }
   }
