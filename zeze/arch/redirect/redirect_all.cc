@@ -44,12 +44,15 @@ void Redirect::Impl::BeginAll(const RedirectEntry& entry, std::uint32_t level,
       refused = result_code::kBusy;
     } else {
       session = ++last_session_;
+      // Ends with the callback, also if that throws or is dropped.
       calls_.Add();
-      auto told = [self = shared_from_this(), session,
+      std::shared_ptr<Impl> ended(this,
+                                  [self = shared_from_this()](Impl*) { self->calls_.Done(); });
+      auto told = [ended = std::move(ended), session,
                    tell = std::move(done.done)](std::int64_t code) mutable {
+        const std::shared_ptr<Impl> self = std::move(ended);
         self->Forget(session);
         tell(code);
-        self->calls_.Done();
       };
       gather = std::make_shared<RedirectGather>(
           level, options_.all_result_bytes_max, executor,

@@ -1,6 +1,7 @@
 // Calls to one server: here, or through its connection.
 
 #include <algorithm>
+#include <exception>
 
 #include "zeze/arch/redirect/redirect_impl.h"
 #include "zeze/base/clock.h"
@@ -54,11 +55,18 @@ class Redirect::Impl::Call : public std::enable_shared_from_this<Call> {
   direct::BModuleRedirectArgument argument;
 
  private:
+  // What a callback throws ends here: whoever ran the method has its own accounts to settle.
   void Tell(const RedirectAnswer& answer) {
-    done_({.outcome = answer.outcome,
-           .code = answer.code,
-           .server_id = server_id,
-           .result = answer.result});
+    try {
+      done_({.outcome = answer.outcome,
+             .code = answer.code,
+             .server_id = server_id,
+             .result = answer.result});
+    } catch (const std::exception& error) {
+      ZEZE_LOG_ERROR("the callback of a redirected call has thrown: {}", error.what());
+    } catch (...) {
+      ZEZE_LOG_ERROR("the callback of a redirected call has thrown");
+    }
   }
 
   const RedirectWhere where_;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -266,6 +267,28 @@ TEST_F(RedirectTest, ACallbackAfterCommitHasTheResult) {
   }));
   EXPECT_TRUE(group.WaitUntil(SystemClock(), SystemClock().Now() + kPatience));
   EXPECT_EQ(42, balance);
+}
+
+TEST_F(RedirectTest, ACallbackThatThrowsHarmsNobody) {
+  WaitGroup group(4);
+  for (const std::int32_t target : {1, 2}) {
+    redirect(1).ToServer<&ModuleBank::Where>(target, "x").Then([&](const RedirectReply<Place>&) {
+      group.Done();
+      throw std::runtime_error("as the test wants it");
+    });
+    redirect(1).ToAll<&ModuleBank::GroupName>(4, "g").Then([&](const auto&) {
+      group.Done();
+      throw std::runtime_error("as the test wants it");
+    });
+  }
+  EXPECT_TRUE(group.WaitUntil(SystemClock(), SystemClock().Now() + kPatience));
+  EXPECT_TRUE(redirect(1).ToServer<&ModuleBank::Where>(1, "x").Wait().ok());
+  EXPECT_TRUE(RedirectCluster::AwaitTrue(
+      [&] { return redirect(1).GetStatistics().executions_waiting == 0; }));
+  const std::chrono::nanoseconds before = SystemClock().Now();
+  redirect(1).Stop();
+  EXPECT_LT(SystemClock().Now() - before, RedirectOptions().drain_timeout)
+      << "nothing is left to wait for";
 }
 
 TEST(RedirectRemoteTest, AServerWithoutTheModuleCallsItElsewhere) {
