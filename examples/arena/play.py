@@ -28,8 +28,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 GAME_SERVERS = (1, 2)  # Server ids; they share the players by cache-sync.
 MAP_SERVERS = (3, 4)
 LINKDS = (1, 2)
-# How long a server that is lost may still read; then its records are free for others.
-LEASE_MS = 3000
 
 
 def free_port():
@@ -145,6 +143,7 @@ class Cluster:
         self.page_ports = {linkd: free_port() for linkd in LINKDS}
         self.provider_ports = {linkd: free_port() for linkd in LINKDS}
         self.services = []
+        self.visited = False  # A person has come in.
         self.linkds = {}
         self.servers = {}
 
@@ -158,7 +157,7 @@ class Cluster:
             self.service_manager_port)
         self.start_service("global", [
             self.zeze, "global", "--ip", "127.0.0.1", "--port", self.global_port, "--database",
-            self.database.url, "--lease", LEASE_MS], self.global_port)
+            self.database.url], self.global_port)
 
     def start_service(self, name, command, port):
         process = Process(name, command, self.directory, ready_port=port)
@@ -257,6 +256,7 @@ class Page(http.server.SimpleHTTPRequestHandler):
             account = urllib.parse.parse_qs(query).get("account", [""])[0]
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,20}", account) or account.startswith("bot-"):
                 return self.send_error(400, "an account is 1 to 20 letters, digits, - and _, and no bot")
+            self.cluster.visited = True
             made = subprocess.run(
                 [self.cluster.zeze, "linkd", "token", "--key", "accounts.key", "--account", account,
                  "--audience", "arena.Linkd"],
@@ -282,7 +282,7 @@ def serve_page(cluster, directory, port):
     return server.server_address[1]
 
 
-def play(options, cluster):
+def play(options, cluster, page_url):
     receipts = cluster.directory / "receipts"
     command = [cluster.arena, "bots", "--key", cluster.directory / "accounts.key",
                "--count", options.bots, "--seconds", options.seconds, "--receipts", receipts]
@@ -292,6 +292,9 @@ def play(options, cluster):
     with open(cluster.directory / "bots.log", "wb") as log:
         bots = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
                                 stderr=log)
+    visitor = None
+    if options.visitor:
+        visitor = subprocess.Popen(options.visitor.split() + [page_url], stdin=subprocess.DEVNULL)
     try:
         # One of each in the middle of it, or one now and then.
         kinds = ["server", "linkd"]
@@ -300,6 +303,10 @@ def play(options, cluster):
         due = start + pause
         while bots.poll() is None:
             time.sleep(0.2)
+            if visitor is not None and visitor.poll() is not None:
+                bots.terminate()
+                bots.wait()
+                return visitor.returncode, receipts
             if options.kill and time.monotonic() >= due and kinds:
                 cluster.fail_over(kinds[0])
                 kinds = kinds[1:] if options.check else kinds[1:] + kinds[:1]
@@ -307,10 +314,14 @@ def play(options, cluster):
     except KeyboardInterrupt:
         bots.terminate()
     bots.wait()
+    if visitor is not None:
+        visitor.kill()
+        say("the visitor has not ended in time")
+        return 1, receipts
     return bots.returncode, receipts
 
 
-def verify(options, cluster, receipts, people):
+def verify(options, cluster, receipts):
     """With all servers stopped: what is in the database is what is true."""
     say("stopping the servers")
     right = True
@@ -321,7 +332,9 @@ def verify(options, cluster, receipts, people):
             say(f"{process.name} ended with {process.process.returncode}:\n{process.tail()}")
     config = cluster.directory / "verify.xml"
     config.write_text(cluster.server_configuration(99))
-    command = [cluster.arena, "verify", config, options.bots + people, receipts]
+    # Without a visitor it is known how many there are.
+    players = -1 if cluster.visited else options.bots
+    command = [cluster.arena, "verify", config, players, receipts]
     checked = subprocess.run([str(part) for part in command], cwd=cluster.directory,
                              stderr=subprocess.DEVNULL)
     return right and checked.returncode == 0
@@ -335,6 +348,7 @@ def main():
     parser.add_argument("--port", type=int, default=0, help="of the page (default: any)")
     parser.add_argument("--bots", type=int, default=200)
     parser.add_argument("--seconds", type=int, default=3600)
+    parser.add_argument("--visitor", help="a command that plays: with the page's address behind it")
     parser.add_argument("--check", action="store_true", help="fail if anything is wrong")
     parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nothing")
     parser.add_argument("--keep", action="store_true", help="keep logs and database")
@@ -348,12 +362,14 @@ def main():
     try:
         cluster.start()
         cluster.start_servers()
+        page_url = ""
         if options.page:
             port = serve_page(cluster, options.page.resolve(), options.port)
-            say(f"play along: http://127.0.0.1:{port}/")
-        code, receipts = play(options, cluster)
+            page_url = f"http://127.0.0.1:{port}/"
+            say(f"play along: {page_url}")
+        code, receipts = play(options, cluster, page_url)
         right = code == 0
-        right = verify(options, cluster, receipts, 0) and right
+        right = verify(options, cluster, receipts) and right
     finally:
         cluster.stop()
         if options.keep or not right:
