@@ -23,6 +23,7 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/net/testing/certificates.h"
 #include "zeze/net/testing/echo_protocol.h"
 #include "zeze/net/tls.h"
 #include "zeze/registry/service/registry_agent.h"
@@ -439,6 +440,49 @@ TEST(Linkd, ClientsGoToServersOfTheirMainVersion) {
 
   EXPECT_EQ(1U, one.dispatched.value().size());
   EXPECT_EQ(2U, two.dispatched.value().size());
+}
+
+TEST(Linkd, ServesClientsAndServersOverTls) {
+  const zeze::testing::Certificates& certificates = zeze::testing::Certificates::Get();
+  LinkdOptions options = TestOptions();
+  options.client_acceptors.front().tls =
+      TlsContext::ForServer({.certificate_file = certificates.server_certificate,
+                             .private_key_file = certificates.server_key})
+          .value();
+  // Servers have to show who they are.
+  options.provider_acceptors.front().tls =
+      TlsContext::ForServer({.certificate_file = certificates.server_certificate,
+                             .private_key_file = certificates.server_key,
+                             .authorities_file = certificates.authority,
+                             .require_client_certificate = true})
+          .value();
+  Gateway gateway(options);
+  IoThreads io({});
+  Service clients(io, {.name = "clients", .handshake = HandshakeOptions{}});
+  const auto connect = [&](const NetAddress& to, const TlsOptions& tls) {
+    return clients
+        .Connect({.host = to.IpText(),
+                  .port = to.port(),
+                  .reconnect = false,
+                  .tls = TlsContext::ForClient(tls).value()})
+        ->WaitReady(testing::kPatience);
+  };
+  const Result<ConnectionPtr> client =
+      connect(gateway.linkd.client_address(), {.authorities_file = certificates.authority});
+  ASSERT_TRUE(client.ok()) << client.error().message();
+  using Zeze::Builtin::LinkdAuth::Auth;
+  Zeze::Builtin::LinkdAuth::BAuth auth;
+  auth.token.bytes = "alice";
+  const Result<RpcReply<Auth>> reply = client.value()->CallAndWait<Auth>(auth);
+  ASSERT_TRUE(reply.ok());
+  EXPECT_EQ("alice", reply.value().result.account);
+
+  const NetAddress inner = gateway.linkd.provider_address();
+  EXPECT_TRUE(connect(inner, {.certificate_file = certificates.server_certificate,
+                              .private_key_file = certificates.server_key,
+                              .authorities_file = certificates.authority})
+                  .ok());
+  EXPECT_FALSE(connect(inner, {.authorities_file = certificates.authority}).ok());
 }
 
 TEST(Linkd, SeveralNetworkThreadsShareTheWork) {
