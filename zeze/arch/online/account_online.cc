@@ -80,7 +80,10 @@ std::int64_t AccountOnline::ProcessLogout(Transaction& tx, Session& session) {
 
 std::int64_t AccountOnline::ProcessReliableNotifyConfirm(
     Transaction& tx, Session& session, const wire::BReliableNotifyConfirm& argument) {
-  if (argument.ClientId != session.context()) return ErrorCode(wire::ResultCodeNotLogin);
+  const std::optional<Login<AccountKey>> login = logins().LoginOf(tx, session);
+  if (!login || login->key.ClientId != argument.ClientId) {
+    return ErrorCode(wire::ResultCodeNotLogin);
+  }
   return logins().ConfirmNotifies(tx, session, argument.ReliableNotifyConfirmIndex, argument.Sync);
 }
 

@@ -228,8 +228,8 @@ std::int64_t Logins<Key>::ConfirmNotifies(Transaction& tx, Session& session, std
 }
 
 template <typename Key>
-void Logins<Key>::LeaveLink(Transaction& tx, const LinkAddress& link) {
-  impl_->book.LeaveLink(tx, link, nullptr);
+void Logins<Key>::LeaveLink(Transaction& tx, Session& session) {
+  impl_->book.LeaveLink(tx, ProviderSession::Of(session), nullptr);
 }
 
 template <typename Key>

@@ -177,7 +177,7 @@ class Logins {
   std::int64_t LogOut(Transaction& tx, Session& session);
   std::int64_t ConfirmNotifies(Transaction& tx, Session& session, std::int64_t index, bool sync);
   // Another kind of login takes the connection.
-  void LeaveLink(Transaction& tx, const LinkAddress& link);
+  void LeaveLink(Transaction& tx, Session& session);
   void LinkBroken(const LinkAddress& link);
   // Does not wait.
   void Transmitted(std::string_view action, std::span<const Key> targets, const Key& sender,

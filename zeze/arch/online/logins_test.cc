@@ -141,6 +141,17 @@ TEST_F(LoginsTest, AnotherRoleOnTheConnectionLogsTheFirstOut) {
   EXPECT_EQ(servers[0].logins.online(), 1);
 }
 
+// A client may come to another server when its own stops offering the module.
+TEST_F(LoginsTest, AnotherRoleOnTheConnectionLogsTheFirstOutOnWhicheverServer) {
+  const LinkAddress link = Connect();
+  ASSERT_EQ(servers[0].LogIn(kRole, link), 0);
+
+  EXPECT_EQ(servers[1].LogIn(8, link), 0);
+
+  EXPECT_FALSE(servers[0].Find(kRole));
+  EXPECT_TRUE(servers[0].Find(8));
+}
+
 TEST_F(LoginsTest, ABrokenLinkLogsOutAfterTheDelay) {
   const LinkAddress link = Connect();
   ASSERT_EQ(servers[0].LogIn(kRole, link), 0);

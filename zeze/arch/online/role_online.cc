@@ -171,11 +171,17 @@ RoleOnline::Set* RoleOnline::EnterSet(Transaction& tx, Session& session, std::st
     session.Kick(Zeze::Builtin::Provider::BKick::ErrorOnlineSetName, "no such online set");
     return nullptr;
   }
-  const LinkAddress& link = ProviderSession::Of(session).address();
   for (const auto& [other_name, other] : sets_) {
-    if (other.get() != entered) other->logins.LeaveLink(tx, link);
+    if (other.get() != entered) other->logins.LeaveLink(tx, session);
   }
   return entered;
+}
+
+RoleOnline::Set* RoleOnline::SetOf(Transaction& tx, Session& session) {
+  for (const auto& [name, set] : sets_) {
+    if (set->logins.LoginOf(tx, session)) return set.get();
+  }
+  return nullptr;
 }
 
 std::int64_t RoleOnline::ProcessLogin(Transaction& tx, Session& session,
@@ -193,14 +199,14 @@ std::int64_t RoleOnline::ProcessReLogin(Transaction& tx, Session& session,
 }
 
 std::int64_t RoleOnline::ProcessLogout(Transaction& tx, Session& session) {
-  Set* set = FindSet(ProviderSession::Of(session).online_set_name());
+  Set* set = SetOf(tx, session);
   if (set == nullptr) return ErrorCode(Zeze::Builtin::Online::ResultCodeNotLogin);
   return set->logins.LogOut(tx, session);
 }
 
 std::int64_t RoleOnline::ProcessReliableNotifyConfirm(
     Transaction& tx, Session& session, const wire::BReliableNotifyConfirm& argument) {
-  Set* set = FindSet(ProviderSession::Of(session).online_set_name());
+  Set* set = SetOf(tx, session);
   if (set == nullptr) return ErrorCode(Zeze::Builtin::Online::ResultCodeNotLogin);
   return set->logins.ConfirmNotifies(tx, session, argument.ReliableNotifyConfirmIndex,
                                      argument.Sync);

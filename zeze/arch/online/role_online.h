@@ -82,6 +82,8 @@ class RoleOnline final : public Zeze::Builtin::Game::Online::ModuleOnlineBase {
   struct Set;
 
   Set* FindSet(std::string_view name);
+  // Where the sender of a message is logged in; null: nowhere.
+  Set* SetOf(Transaction& tx, Session& session);
   // The set to log in to, whose connection has left all others. Null: there is no such set, and the
   // client is kicked.
   Set* EnterSet(Transaction& tx, Session& session, std::string_view name);

@@ -131,6 +131,23 @@ TEST_F(RoleOnlineTest, AConnectionIsInOneSet) {
   EXPECT_TRUE(server.IsLoggedIn(8, "battle.north"));
 }
 
+// The gateway stamps messages with what it knew when it sent them on.
+TEST_F(RoleOnlineTest, MessagesSentRightBehindALoginAreThoseOfItsRole) {
+  Process server(directory_.path(), links_);
+  const LinkAddress link = links_.Connect("g1");
+  ASSERT_EQ(server.LogIn(kRole, link, "battle.north"), 0);
+
+  EXPECT_EQ(server.Run(link, "", "",
+                       [&](Transaction& tx, Session& session) {
+                         EXPECT_EQ(server.online.logins("battle.north").LoginOf(tx, session)->key,
+                                   kRole);
+                         return server.online.ProcessLogout(tx, session);
+                       }),
+            0);
+
+  EXPECT_FALSE(server.IsLoggedIn(kRole, "battle.north"));
+}
+
 TEST_F(RoleOnlineTest, AnUnknownSetIsKicked) {
   Process server(directory_.path(), links_);
   const LinkAddress link = links_.Connect("g1");

@@ -75,12 +75,12 @@ class RoleServer {
   }
 
   std::int64_t LogIn(RoleId role, const LinkAddress& link, const std::string& account = "ann") {
-    return Request(SessionOf(link, "", account), [&](Transaction& tx, Session& session) {
-      return logins.LogIn(tx, session, role);
-    });
+    return Request(
+        SessionOf(link, links_.Context(link), account),
+        [&](Transaction& tx, Session& session) { return logins.LogIn(tx, session, role); });
   }
   std::int64_t LogInAgain(RoleId role, const LinkAddress& link, std::int64_t confirmed) {
-    return Request(SessionOf(link), [&](Transaction& tx, Session& session) {
+    return Request(SessionOf(link, links_.Context(link)), [&](Transaction& tx, Session& session) {
       return logins.LogInAgain(tx, session, role, confirmed);
     });
   }

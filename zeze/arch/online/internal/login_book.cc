@@ -45,7 +45,7 @@ std::int64_t LoginBook<Key>::LogIn(Transaction& tx, const ProviderSession& sessi
     return kind_.ErrorCode(Zeze::Builtin::Online::ResultCodeAccountNotExist);
   }
   if (!kind_.MakeRoom(tx, key, environment_.options.clients_max)) return result_code::kBusy;
-  LeaveLink(tx, session.address(), &key);
+  LeaveLink(tx, session, &key);
   LoginRecord record = kind_.Get(tx, key).value_or(LoginRecord{.account = session.account()});
   if (record.account.empty()) record.account = session.account();
   if (record.account != session.account()) return result_code::kLogicError;
@@ -91,15 +91,19 @@ bool LoginBook<Key>::LogOut(Transaction& tx, const Key& key, std::int64_t versio
   return true;
 }
 
+// This server knows what is logged in on the connection here, at once; the gateway what is, on
+// whichever server.
 template <typename Key>
-void LoginBook<Key>::LeaveLink(Transaction& tx, const LinkAddress& link, const Key* except) {
-  const std::optional<Key> key = kind_.KeyOfLink(tx, link);
-  if (!key || (except != nullptr && *key == *except)) return;
-  const std::optional<LoginRecord> record = kind_.Get(tx, *key);
-  if (record && record->live() && record->link == link) {
-    EndLogin(tx, *key, *record, LogoutReason::kReplaced);
-  } else {
-    RemoveLocal(tx, *key, LogoutReason::kReplaced);
+void LoginBook<Key>::LeaveLink(Transaction& tx, const ProviderSession& session, const Key* except) {
+  for (const std::optional<Key>& key :
+       {kind_.KeyOfLink(tx, session.address()), kind_.KeyOf(session)}) {
+    if (!key || (except != nullptr && *key == *except)) continue;
+    const std::optional<LoginRecord> record = kind_.Get(tx, *key);
+    if (record && record->live() && record->link == session.address()) {
+      EndLogin(tx, *key, *record, LogoutReason::kReplaced);
+    } else {
+      RemoveStaleLocal(tx, *key);
+    }
   }
 }
 
@@ -167,13 +171,28 @@ void LoginBook<Key>::BreakLink(Transaction& tx, const LinkAddress& link) {
 
 template <typename Key>
 void LoginBook<Key>::BreakLink(Transaction& tx, const Key& key, const LinkAddress& link) {
-  std::optional<LoginRecord> record = kind_.Get(tx, key);
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
   if (!record || !record->live() || record->link != link) return;
-  if (record->state == LoginState::kLinkBroken) return;
-  record->state = LoginState::kLinkBroken;
-  kind_.Put(tx, key, *record);
-  static_cast<void>(events_.Raise(tx, LoginChange::kLinkBroken, LoginFrom(key, *record)));
-  timer_(tx, key, record->login_version, environment_.options.logout_delay);
+  if (MarkBroken(tx, key, *record)) {
+    timer_(tx, key, record->login_version, environment_.options.logout_delay);
+  }
+}
+
+template <typename Key>
+bool LoginBook<Key>::MarkBroken(Transaction& tx, const Key& key, LoginRecord record) {
+  if (record.state == LoginState::kLinkBroken) return false;
+  record.state = LoginState::kLinkBroken;
+  kind_.Put(tx, key, record);
+  static_cast<void>(events_.Raise(tx, LoginChange::kLinkBroken, LoginFrom(key, record)));
+  return true;
+}
+
+template <typename Key>
+void LoginBook<Key>::GiveUp(Transaction& tx, const Key& key, std::int64_t version) {
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (!record || !record->IsLogin(version)) return;
+  MarkBroken(tx, key, *record);
+  LogOut(tx, key, version, LogoutReason::kLinkBroken);
 }
 
 template <typename Key>
@@ -250,7 +269,9 @@ bool LoginBook<Key>::LogoutOneOf(std::int32_t server_id, const Key& key, std::in
 
 template <typename Key>
 std::optional<Login<Key>> LoginBook<Key>::LoginOf(Transaction& tx, const ProviderSession& session) {
-  const std::optional<Key> key = kind_.KeyOf(session);
+  // Where the login is, its connection is known before the gateway knows the login.
+  std::optional<Key> key = kind_.KeyOfLink(tx, session.address());
+  if (!key) key = kind_.KeyOf(session);
   if (!key) return std::nullopt;
   const std::optional<LoginRecord> record = kind_.Get(tx, *key);
   if (!record || !record->live() || record->link != session.address()) return std::nullopt;

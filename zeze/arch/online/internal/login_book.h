@@ -45,14 +45,17 @@ class LoginBook {
 
   // True if it was there and has ended.
   bool LogOut(Transaction& tx, const Key& key, std::int64_t version, LogoutReason reason);
-  // Whatever is logged in on a connection, on this server, except a key.
-  void LeaveLink(Transaction& tx, const LinkAddress& link, const Key* except);
+  // Whatever is logged in on a client's connection, except a key.
+  void LeaveLink(Transaction& tx, const ProviderSession& session, const Key* except);
 
   // The connection has certainly gone: the logout is due after the delay.
   void BreakLink(Transaction& tx, const Key& key, const LinkAddress& link);
   // On this server.
   void BreakLink(Transaction& tx, const LinkAddress& link);
   void LogoutIfBroken(const Key& key, std::int64_t version);
+  // Nobody could say for the whole delay whether the connection is there: it breaks, and the login
+  // ends.
+  void GiveUp(Transaction& tx, const Key& key, std::int64_t version);
 
   // Removes local data whose login is not live any more, or elsewhere.
   void RemoveStaleLocal(Transaction& tx, const Key& key);
@@ -72,6 +75,7 @@ class LoginBook {
   std::int64_t TakeNew() { return online_new_.exchange(0, std::memory_order_relaxed); }
 
  private:
+  bool MarkBroken(Transaction& tx, const Key& key, LoginRecord record);
   void EndLogin(Transaction& tx, const Key& key, LoginRecord record, LogoutReason reason);
   void AddLocal(Transaction& tx, const Key& key, const LoginRecord& record);
   void RemoveLocal(Transaction& tx, const Key& key, LogoutReason reason);

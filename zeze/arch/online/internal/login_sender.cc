@@ -55,8 +55,18 @@ std::size_t LoginSender<Key>::Send(std::span<const Key> keys, std::string_view f
                                              .here = login.server_id == environment_.server_id});
   }
   std::size_t sent = 0;
-  for (auto& [link_name, targets] : by_link) {
-    sent += SendTo(link_name, std::move(targets), frame);
+  for (const auto& [link_name, targets] : by_link) sent += SendInBatches(link_name, targets, frame);
+  return sent;
+}
+
+template <typename Key>
+std::size_t LoginSender<Key>::SendInBatches(const std::string& link_name, const Targets& targets,
+                                            std::string_view frame) {
+  std::size_t sent = 0;
+  for (std::size_t at = 0; at < targets.size(); at += kBatch) {
+    const auto begin = targets.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto size = static_cast<std::ptrdiff_t>(std::min(kBatch, targets.size() - at));
+    sent += SendTo(link_name, Targets(begin, begin + size), frame);
   }
   return sent;
 }
@@ -139,15 +149,7 @@ void LoginSender<Key>::CheckNew(const Key& key, std::int64_t version, const Link
 template <typename Key>
 void LoginSender<Key>::Ask(const std::map<std::string, Targets>& by_link) {
   const std::string frame = CheckFrame();
-  for (const auto& [link_name, targets] : by_link) {
-    for (std::size_t at = 0; at < targets.size(); at += kBatch) {
-      const std::size_t end = std::min(at + kBatch, targets.size());
-      SendTo(link_name,
-             Targets(targets.begin() + static_cast<std::ptrdiff_t>(at),
-                     targets.begin() + static_cast<std::ptrdiff_t>(end)),
-             frame);
-    }
-  }
+  for (const auto& [link_name, targets] : by_link) SendInBatches(link_name, targets, frame);
 }
 
 template <typename Key>
@@ -228,7 +230,7 @@ void LoginSender<Key>::CheckSuspects() {
   }
   for (const auto& [key, version] : given_up) {
     environment_.RunUntilDone("gateway lost", [this, key = key, version = version](auto& tx) {
-      book_.LogOut(tx, key, version, LogoutReason::kLinkBroken);
+      book_.GiveUp(tx, key, version);
       return result_code::kSuccess;
     });
   }

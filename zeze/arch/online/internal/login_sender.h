@@ -32,7 +32,7 @@ class LoginSender {
   LoginSender(LoginEnvironment<Key>& environment, LoginBook<Key>& book)
       : environment_(environment), book_(book) {}
 
-  // One frame to many, in one message for each gateway. Returns how many it was sent to: those with
+  // One frame to many, in few messages to each gateway. Returns how many it was sent to: those with
   // a connection, as far as is known. Outside transactions; waits for records, not for gateways.
   std::size_t Send(std::span<const Key> keys, std::string_view frame);
 
@@ -61,9 +61,12 @@ class LoginSender {
     std::chrono::nanoseconds since;
   };
 
+  // Clients in one message to a gateway.
   static constexpr std::size_t kBatch = 1000;
 
-  // Returns how many it was sent to.
+  // Return how many it was sent to.
+  std::size_t SendInBatches(const std::string& link_name, const Targets& targets,
+                            std::string_view frame);
   std::size_t SendTo(const std::string& link_name, Targets targets, std::string_view frame);
   void Learn(const std::string& link_name, const Targets& targets, const SendOutcome& outcome);
   void NoteSuspects(const std::string& link_name, const Targets& targets);

@@ -50,6 +50,15 @@ class FakeLinks final : public Links {
     MutexLock lock(mutex_);
     gateways_[gateway].reachable = reachable;
   }
+  bool IsReachable(const std::string& gateway) {
+    MutexLock lock(mutex_);
+    return gateways_[gateway].reachable;
+  }
+  // What messages of a client carry.
+  std::string Context(const LinkAddress& client) {
+    MutexLock lock(mutex_);
+    return contexts_[client.link_sid];
+  }
   // Takes everything, answers nothing.
   void SetSilent(const std::string& gateway, bool silent) {
     MutexLock lock(mutex_);
@@ -123,7 +132,10 @@ class FakeLinks final : public Links {
   Result<void> SetUserState(const LinkAddress& to,
                             const Zeze::Builtin::Provider::BUserState& state) override {
     const std::string set = state.onlineSetName.empty() ? "" : " in " + state.onlineSetName;
-    return Note(to, fmt::format("state {}{}", state.context, set));
+    const Result<void> noted = Note(to, fmt::format("state {}{}", state.context, set));
+    MutexLock lock(mutex_);
+    if (noted.ok()) contexts_[to.link_sid] = state.context;
+    return noted;
   }
 
   Result<void> Bind(const LinkAddress&, std::span<const std::int32_t>,
@@ -169,6 +181,7 @@ class FakeLinks final : public Links {
   mutable Mutex mutex_;
   std::map<std::string, Gateway> gateways_ ZEZE_GUARDED_BY(mutex_);
   std::int64_t last_sid_ ZEZE_GUARDED_BY(mutex_) = 0;
+  std::map<std::int64_t, std::string> contexts_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::int64_t, std::vector<std::string>> stories_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::int64_t, std::vector<std::string>> frames_ ZEZE_GUARDED_BY(mutex_);
   std::size_t send_count_ ZEZE_GUARDED_BY(mutex_) = 0;
