@@ -28,6 +28,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 GAME_SERVERS = (1, 2)  # Server ids; they share the players by cache-sync.
 MAP_SERVERS = (3, 4)
 LINKDS = (1, 2)
+# How long a server that is lost may still read; then its records are free for others.
+LEASE = "3s"
 
 
 def free_port():
@@ -212,7 +214,8 @@ class Cluster:
 
     def server_configuration(self, server):
         return f"""<zeze ServerId="{server}" CheckpointPeriod="1000" WorkerThreads="64"
-    GlobalCacheManagerHostNameOrAddress="127.0.0.1" GlobalCacheManagerPort="{self.global_port}">
+    GlobalLease="{LEASE}" GlobalCacheManagerHostNameOrAddress="127.0.0.1"
+    GlobalCacheManagerPort="{self.global_port}">
   <DatabaseConf DatabaseType="PostgreSQL" DatabaseUrl="{self.database.url}"/>
 {self.agent_configuration()}  <!-- What a player was told is never lost. -->
   <TableConf Name="arena_Player_tPlayer" CacheCapacity="100000" CheckpointWhenCommit="true"/>

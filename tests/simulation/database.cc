@@ -1,6 +1,7 @@
 #include "tests/simulation/database.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -67,18 +68,21 @@ void Database::Ask(ProcessId from, std::function<void(std::function<void(Result<
   });
 }
 
-void Database::Start(ProcessId from, std::int32_t server_id, Answer<FenceStart> answer) {
+void Database::Start(ProcessId from, std::int32_t server_id, std::chrono::milliseconds lease,
+                     Answer<FenceStart> answer) {
   const std::string holder = world_.name(from);
   Ask<FenceStart>(
       from,
-      [this, server_id, holder](auto reply) {
+      [this, server_id, holder, lease](auto reply) {
         // It waits for a flush of the old process that holds the fence row.
         if (Busy(server_id)) {
           reply(Error(ErrorCode::kUnavailable, "lock time-out"));
           return;
         }
-        FenceStart started = fences_.Start({.server_id = server_id, .holder = holder});
-        world_.Say(fmt::format("database: {} starts with epoch {}", holder, started.epoch));
+        FenceStart started =
+            fences_.Start({.server_id = server_id, .holder = holder, .lease = lease});
+        world_.Say(fmt::format("database: {} starts with epoch {} and says {} ms", holder,
+                               started.epoch, lease.count()));
         reply(std::move(started));
       },
       std::move(answer));

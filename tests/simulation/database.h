@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -60,7 +61,8 @@ class Database {
   template <typename T>
   using Answer = std::function<void(Result<T>)>;
 
-  void Start(ProcessId from, std::int32_t server_id, Answer<FenceStart> answer);
+  void Start(ProcessId from, std::int32_t server_id, std::chrono::milliseconds lease,
+             Answer<FenceStart> answer);
   void Finish(ProcessId from, std::int32_t server_id, std::int64_t epoch, Answer<bool> answer);
   void RaiseTerm(ProcessId from, std::int32_t shard, Answer<std::int64_t> answer);
   void ReadTerm(ProcessId from, std::int32_t shard, Answer<FenceTable::TermRow> answer);

@@ -40,7 +40,7 @@ class Life {
                   works_),
         cluster_{.world = world_,
                  .database = database_,
-                 .lease = {},
+                 .silent_lease = {.duration = world_.Between(seconds(2), seconds(6))},
                  .works = works_,
                  .servers = {},
                  .globals = {},
@@ -53,9 +53,9 @@ class Life {
                        .no_load_stamp = options.left_out == LeftOut::kLoadStamp,
                        .no_start_term = options.left_out == LeftOut::kStartTerm,
                        .announce_lowered = options.left_out == LeftOut::kAnnounceUnsaved};
-    global_options_.lease = cluster_.lease;
     global_options_.unsafe_free_at_once = options.left_out == LeftOut::kWaitBeforeFreeing;
     global_options_.unsafe_ignore_start_term = cluster_.unsafe.no_start_term;
+    global_options_.unsafe_own_lease = options.left_out == LeftOut::kServerLease;
     server_count_ = 2 + world_.Below(3);
     const std::size_t keys = 2 + world_.Below(5);
     for (std::size_t i = 0; i < keys; ++i) {
@@ -114,8 +114,11 @@ class Life {
   }
 
   void StartGlobal(std::size_t shard) {
-    cluster_.globals[shard].push_back(
-        std::make_unique<GlobalProcess>(cluster_, shard, global_options_));
+    // Each as its operators like it, but enough for servers that do not say theirs.
+    global::GlobalOptions options = global_options_;
+    options.lease.duration =
+        std::max(cluster_.silent_lease.duration, world_.Between(seconds(1), seconds(10)));
+    cluster_.globals[shard].push_back(std::make_unique<GlobalProcess>(cluster_, shard, options));
   }
 
   // --- clients ---
@@ -425,6 +428,7 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kStartTerm, "start-term"},
       {LeftOut::kAnnounceUnsaved, "announce-unsaved"},
       {LeftOut::kFencedLeases, "fenced-leases"},
+      {LeftOut::kServerLease, "server-lease"},
   };
   return names;
 }

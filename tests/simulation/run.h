@@ -27,6 +27,7 @@ enum class LeftOut : std::uint8_t {
   kStartTerm,
   kAnnounceUnsaved,
   kFencedLeases,
+  kServerLease,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

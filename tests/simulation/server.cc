@@ -32,6 +32,11 @@ constexpr Time kHold = milliseconds(50);  // How long a running transaction defe
 constexpr Time kReconnect = milliseconds(200);
 constexpr int kAttempts = 30;
 
+// Every process has its own, as if it had been started from another file.
+global::LeaseOptions SomeLease(World& world) {
+  return {.duration = world.Between(seconds(2), seconds(10))};
+}
+
 const char* Name(Right right) {
   return right == Right::kModify ? "Modify" : right == Right::kShare ? "Share" : "nothing";
 }
@@ -168,7 +173,8 @@ Server::Server(Cluster& cluster, std::int32_t server_id)
       world_(cluster.world),
       server_id_(server_id),
       process_(cluster.world.StartProcess(fmt::format("server{}", server_id))),
-      lease_(cluster.lease) {
+      says_lease_(cluster.world.Chance(0.8)),
+      lease_(says_lease_ ? SomeLease(cluster.world) : cluster.silent_lease) {
   world_.After(process_, Time{0}, [this] { Boot(); });
 }
 
@@ -216,7 +222,7 @@ global::GlobalAgent* Server::agent(std::size_t shard) {
 }
 
 void Server::Boot() {
-  cluster_.database.Start(process_, server_id_, [this](Result<FenceStart> started) {
+  cluster_.database.Start(process_, server_id_, said_lease(), [this](Result<FenceStart> started) {
     if (started.ok()) {
       Booted(started.value());
     } else {
@@ -235,6 +241,7 @@ void Server::Booted(const FenceStart& start) {
         global::AgentOptions{.server_id = server_id_,
                              .epoch = epoch_,
                              .start_term = term == start.terms.end() ? 0 : term->second,
+                             .lease = said_lease(),
                              .unsafe_ignore_start_term = cluster_.unsafe.no_start_term}));
     KeepConnected(shard);
   }
@@ -286,7 +293,7 @@ void Server::KeepLease() {
           End("its renewal was refused");
           return;
         }
-        world_.After(process_, renewed.ok() ? cluster_.lease.renew_period() : milliseconds(100),
+        world_.After(process_, renewed.ok() ? lease_.options().renew_period() : milliseconds(100),
                      [this] { KeepLease(); });
       });
 }

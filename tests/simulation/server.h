@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -34,7 +35,8 @@ class GlobalProcess;
 struct Cluster {
   World& world;
   Database& database;
-  global::LeaseOptions lease;
+  // Of servers that do not say theirs. No Global assumes less.
+  global::LeaseOptions silent_lease;
   std::size_t shard_count = 1;
   std::map<std::uint64_t, Work>& works;
   std::vector<std::unique_ptr<Server>> servers;  // Alive or not.
@@ -133,6 +135,10 @@ class Server {
   void KeepSaving();
   void End(const std::string& why);
   bool LeaseValid() const;
+  // What it tells the database and Global. 0: nothing, as a server of an earlier build.
+  std::chrono::milliseconds said_lease() const {
+    return says_lease_ ? lease_.options().said() : std::chrono::milliseconds(0);
+  }
   std::uint64_t NextVersion() { return ++last_version_; }
   Record& RecordOf(const std::string& key) { return records_[key]; }
   static void Wake(World& world, ProcessId process, Record& record, Time delay = Time{0});
@@ -171,6 +177,7 @@ class Server {
   bool stopping_ = false;
   bool closed_ = false;
   int running_ = 0;
+  const bool says_lease_;
   global::Lease lease_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::map<std::string, Record> records_;

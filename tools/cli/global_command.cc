@@ -231,7 +231,11 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--shard", arguments->shard, "Which of several Globals, from 0")
       ->capture_default_str();
-  command->add_option("--lease", arguments->lease_ms, "Milliseconds; the same on all servers")
+  command
+      ->add_option("--lease", arguments->lease_ms,
+                   "Milliseconds; of servers of earlier builds, which do not say theirs: at least "
+                   "as long as theirs")
+      ->check(CLI::Range(global::kLeaseMin.count(), global::kLeaseMax.count()))
       ->capture_default_str();
   command
       ->add_option("--silence", arguments->silence_ms,

@@ -82,7 +82,8 @@ struct ApplicationOptions {
   std::string global_tls_name = {};
   // Work also under a Global of Zeze 1.6. It fences nobody: not all faults are safe (interop.md).
   bool allow_unfenced_global = false;
-  // The same on all servers and Globals.
+  // Cut off from the database it answers for so long at most; when it crashes, its records are out
+  // of reach for so long. From 500 ms to 10 min; each server says its own to database and Global.
   std::chrono::nanoseconds lease = std::chrono::seconds(6);
   // This process has lost its rights for ever and must not save anything. Null: it says so and ends
   // with kFencedExitCode.

@@ -1,6 +1,7 @@
 #include "zeze/app/application.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -214,7 +215,7 @@ TEST_F(ApplicationTest, RunsSubmittedProceduresAndReportsDroppedOnes) {
 TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
   xml::Diagnostics diagnostics;
   auto config = Config::Parse(
-      R"(<zeze ServerId="3" WorkerThreads="4" CheckpointPeriod="500">
+      R"(<zeze ServerId="3" WorkerThreads="4" CheckpointPeriod="500" GlobalLease="20s">
            <DatabaseConf DatabaseType="RocksDB" DatabaseUrl="somewhere"/>
            <TableConf CacheCapacity="10" CacheFactor="2"/>
            <TableConf Name="tAccount" CacheCapacity="7" CacheFactor="1"
@@ -227,6 +228,7 @@ TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
   EXPECT_EQ(3, options.value().server_id);
   EXPECT_EQ(4U, options.value().worker_threads);
   EXPECT_EQ("somewhere", options.value().storage_directory);
+  EXPECT_EQ(std::chrono::seconds(20), options.value().lease);
   options.value().storage = StorageKind::kMemory;
   Table<std::int64_t, BAccount> accounts{kAccounts};
   Table<std::int64_t, BAccount> others{{.id = 2, .name = "test_Bank_tOther"}};

@@ -79,6 +79,7 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
   if (config.dirty_records_max != 0) options.dirty_records_max = config.dirty_records_max;
   if (config.procedure_attempts_max != 0) options.attempts_max = config.procedure_attempts_max;
   if (config.long_procedure_time.count() != 0) options.long_procedure = config.long_procedure_time;
+  options.lease = config.section.Duration("GlobalLease");
   options.liveness = {.period = config.section.Duration("LivenessPeriod"),
                       .limit = config.section.Duration("LivenessLimit"),
                       .checkpoint_limit = config.section.Duration("LivenessCheckpointLimit")};

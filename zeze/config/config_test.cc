@@ -200,6 +200,14 @@ TEST_F(ConfigTest, ReportsAllErrorsOfARun) {
                     HasSubstr("unknown element <Unheard> in <zeze>")));
 }
 
+TEST_F(ConfigTest, WrongLeasesAreErrors) {
+  Parse("<zeze GlobalLease='500ms'/>");
+  Parse("<zeze GlobalLease='10m'/>");
+  ExpectError("<zeze GlobalLease='short'/>", "GlobalLease of <zeze>: ");
+  ExpectError("<zeze GlobalLease='499'/>", "GlobalLease of <zeze>: 499 is too short");
+  ExpectError("<zeze GlobalLease='11m'/>", "GlobalLease of <zeze>: 11m is too long");
+}
+
 TEST_F(ConfigTest, WrongLivenessSettingsAreErrors) {
   Parse("<zeze LivenessPeriod='5s'/>");
   Parse("<zeze LivenessPeriod='0' LivenessLimit='1'/>");

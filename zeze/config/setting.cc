@@ -118,6 +118,10 @@ Result<void> CheckSetting(const Setting& setting, std::string_view text) {
         return WrongValue(fmt::format("{} is too short, at least {}", text,
                                       FormatDuration(setting.min * setting.unit)));
       }
+      if (setting.max != INT64_MAX && duration.value() > setting.max * setting.unit) {
+        return WrongValue(fmt::format("{} is too long, at most {}", text,
+                                      FormatDuration(setting.max * setting.unit)));
+      }
       return {};
     }
     case kChoice: {

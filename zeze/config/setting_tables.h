@@ -186,6 +186,13 @@ inline constexpr Setting kZezeSettings[] = {
     {.name = "GlobalTlsName",
      .default_value = "",
      .help = "the name in the certificates of Globals; empty: their hosts"},
+    {.name = "GlobalLease",
+     .kind = kDuration,
+     .default_value = "6s",
+     .help = "cut off from the database, this server answers for so long at most; its records are "
+             "out of reach for so long when it crashes",
+     .min = 500,
+     .max = 600'000},
     {.name = "AllowUnfencedGlobal",
      .kind = kBool,
      .default_value = "false",

@@ -28,7 +28,8 @@ void GlobalAgent::OnConnected(ConnectionId connection) {
   output_.SendLogin(connection, {.server_id = options_.server_id,
                                  .epoch = options_.epoch,
                                  .start_term = options_.start_term,
-                                 .rights = output_.Rights()});
+                                 .rights = output_.Rights(),
+                                 .lease = options_.lease});
 }
 
 void GlobalAgent::OnClosed(ConnectionId connection) {

@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -28,6 +29,7 @@ struct AgentOptions {
   std::int32_t server_id = 0;
   std::int64_t epoch = 0;
   std::int64_t start_term = 0;
+  std::chrono::milliseconds lease{0};  // See LoginRequest.
 
   // For tests of the simulator: leaves a rule out.
   bool unsafe_ignore_start_term = false;

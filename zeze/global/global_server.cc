@@ -13,6 +13,7 @@
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
 #include "zeze/global/directory.h"
+#include "zeze/global/lease.h"
 #include "zeze/global/messages.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
@@ -84,6 +85,7 @@ void GlobalServer::OnLiveServers(Time now, const Result<std::vector<LiveServer>>
   for (const LiveServer& server : servers.value()) {
     const SessionId id = AddSession(server.server_id, server.epoch);
     sessions_.at(id).silent_since = now;
+    sessions_.at(id).lease = server.lease;
     // Fenced by a Global or a successor, and nobody has waited for the end of its lease.
     if (server.fenced) Fenced(now, id);
   }
@@ -124,6 +126,14 @@ SessionId GlobalServer::AddSession(std::int32_t server_id, std::int64_t epoch) {
   while (sessions_.contains(id)) ++id;
   sessions_[id] = {.server_id = server_id, .epoch = epoch, .number = ++last_session_};
   return id;
+}
+
+LeaseOptions GlobalServer::LeaseOf(const Session& session) const {
+  LeaseOptions lease = options_.lease;
+  if (session.lease.count() > 0 && !options_.unsafe_own_lease) {
+    lease.duration = std::min(session.lease, kLeaseMax);  // No server starts with a longer one.
+  }
+  return lease;
 }
 
 SessionId GlobalServer::SessionOf(ConnectionId connection) const {
@@ -218,6 +228,7 @@ void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& requ
   SessionId id = FindSession(request.server_id, request.epoch);
   const bool fresh = id == kNoSession;
   if (fresh) id = AddSession(request.server_id, request.epoch);
+  sessions_.at(id).lease = std::max(sessions_.at(id).lease, request.lease);
   Bind(now, id, from);
   // A session that is new in this term has nothing; one that was listed has what it says; one that
   // was here before has at most what the book says.
@@ -373,7 +384,7 @@ void GlobalServer::Fenced(Time now, SessionId id) {
   std::int64_t& fenced = fenced_[session.server_id];
   fenced = std::max(fenced, session.epoch);
   session.state = State::kFreeing;
-  session.due = now + options_.lease.free_after();
+  session.due = now + LeaseOf(session).free_after();
   if (options_.unsafe_free_at_once) Remove(id);
 }
 

@@ -34,6 +34,8 @@
 namespace zeze::global {
 
 struct GlobalOptions {
+  // Its duration counts for servers that do not say theirs, of earlier builds: not shorter than
+  // theirs. For all others Global waits for the lease they told the database (hole 31).
   LeaseOptions lease;
   // A connection on which nothing is heard for so long is closed: its process is paused or hangs. A
   // session without a connection that is in somebody's way is evicted after as long again.
@@ -61,6 +63,7 @@ struct GlobalOptions {
   // For tests of the simulator: each leaves a rule out.
   bool unsafe_free_at_once = false;
   bool unsafe_ignore_start_term = false;
+  bool unsafe_own_lease = false;
 };
 
 enum class AlertKind : std::uint8_t {
@@ -223,7 +226,8 @@ class GlobalServer final : private DirectoryOutput {
     Time stop_not_before{0};
     Time silent_since{0};
     Time heard{0};
-    Time due{0};  // kEvicting, kSuperseded: ask again; kFreeing: free.
+    std::chrono::milliseconds lease{0};  // As it said; 0: it did not.
+    Time due{0};                         // kEvicting, kSuperseded: ask again; kFreeing: free.
   };
   struct Question {
     Time deadline;
@@ -240,6 +244,8 @@ class GlobalServer final : private DirectoryOutput {
   LoginOutcome Judge(const LoginRequest& request) const;
   SessionId FindSession(std::int32_t server_id, std::int64_t epoch) const;
   SessionId AddSession(std::int32_t server_id, std::int64_t epoch);
+  // With the session's own duration.
+  LeaseOptions LeaseOf(const Session& session) const;
   // The session of a connection that has logged in, or kNoSession.
   SessionId SessionOf(ConnectionId connection) const;
   // The same for a message that was just heard.

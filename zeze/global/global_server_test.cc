@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/global/directory.h"
+#include "zeze/global/lease.h"
 #include "zeze/global/messages.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
@@ -24,6 +25,8 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t kTerm = 2;
 constexpr std::int64_t kEpoch = 1;
+constexpr std::chrono::milliseconds kUnsaid(0);
+constexpr std::chrono::milliseconds kStep(250);
 
 // A Global of term 2 whose servers are there from before. Writes down what it grants and evicts.
 class GlobalServerTest : public ::testing::Test, private GlobalOutput {
@@ -53,31 +56,57 @@ class GlobalServerTest : public ::testing::Test, private GlobalOutput {
   void StopServer(std::int32_t /*server_id*/, std::uint64_t /*ticket*/) override {}
   void Alert(const GlobalAlert& /*alert*/) override {}
 
-  // Servers 1 to 3 are listed.
-  void Start() {
+  // Servers 1 to 3 are listed; what the first said of its lease.
+  void Start(std::chrono::milliseconds first_lease = kUnsaid) {
     global.Start(now);
     global.OnTermRaised(now, kTerm);
     std::vector<LiveServer> live;
     for (const std::int32_t id : {1, 2, 3}) {
-      live.push_back({.server_id = id, .epoch = kEpoch, .holder = {}});
+      live.push_back({.server_id = id,
+                      .epoch = kEpoch,
+                      .holder = {},
+                      .lease = id == 1 ? first_lease : kUnsaid});
     }
     global.OnLiveServers(now, live);
   }
 
   // Over a connection with the server's number.
-  void Login(std::int32_t server_id, std::vector<HeldRight> rights) {
+  void Login(std::int32_t server_id, std::vector<HeldRight> rights,
+             std::chrono::milliseconds lease = kUnsaid) {
     global.OnLogin(now, static_cast<ConnectionId>(server_id),
                    {.server_id = server_id,
                     .epoch = kEpoch,
                     .start_term = kTerm - 1,
-                    .rights = std::move(rights)});
+                    .rights = std::move(rights),
+                    .lease = lease});
   }
 
   // As long as a lease can have lasted. Whoever is connected is heard meanwhile.
-  void WaitOut(std::int32_t heard) {
-    now += options.lease.free_after();
+  void WaitOut(std::int32_t heard) { Wait(options.lease.free_after(), heard); }
+  void Wait(std::chrono::nanoseconds time, std::int32_t heard) {
+    now += time;
     global.OnKeepAlive(now, static_cast<ConnectionId>(heard));
     global.Tick(now);
+  }
+
+  // The first server has "a" and is evicted; the third wants it. When does it get it?
+  std::chrono::nanoseconds TimeUntilFreed() {
+    Login(3, {});
+    Login(2, {});
+    EXPECT_TRUE(global.Cleanup(now, 1));
+    global.OnEvicted(now, 1, kEpoch, EvictOutcome::kEvicted);
+    Take();
+    const auto begin = now;
+    while (true) {
+      global.OnAcquire(now, 3, 1, "a", Right::kModify);
+      const std::vector<std::string> answer = Take();
+      if (answer == std::vector<std::string>{"grant 3 a 2"}) return now - begin;
+      EXPECT_THAT(answer, ElementsAre("refuse 3 a"));
+      Wait(kStep, 3);
+    }
+  }
+  static std::chrono::nanoseconds FreeAfter(std::chrono::milliseconds lease) {
+    return LeaseOptions{.duration = lease}.free_after();
   }
 
   std::vector<std::string> Take() { return std::exchange(said, {}); }
@@ -146,6 +175,63 @@ TEST_F(GlobalServerTest, Hole08AGlobalThatHearsFewOfAllEvictsNobody) {
   global.OnKeepAlive(now, 3);
   global.Tick(now);
   EXPECT_THAT(Take(), ElementsAre("refuse 3 1", "evict 1"));
+}
+
+// Hole 31. The lease of a server is what the server says, not what its Global was started with.
+TEST_F(GlobalServerTest, Hole31ALongerLeaseIsWaitedFor) {
+  constexpr std::chrono::milliseconds kLong = std::chrono::seconds(20);
+  Start();
+  Login(1, {{.key = "a", .right = Right::kModify}}, kLong);
+  const auto freed = TimeUntilFreed();
+  EXPECT_GE(freed, FreeAfter(kLong));
+  EXPECT_LE(freed, FreeAfter(kLong) + kStep);
+}
+
+TEST_F(GlobalServerTest, Hole31AShorterLeaseIsOverSooner) {
+  constexpr std::chrono::milliseconds kShort = std::chrono::seconds(1);
+  Start();
+  Login(1, {{.key = "a", .right = Right::kModify}}, kShort);
+  const auto freed = TimeUntilFreed();
+  EXPECT_GE(freed, FreeAfter(kShort));
+  EXPECT_LE(freed, FreeAfter(kShort) + kStep);
+}
+
+TEST_F(GlobalServerTest, Hole31WhoSaysNothingHasTheLeaseThatGlobalWasStartedWith) {
+  Start();
+  Login(1, {{.key = "a", .right = Right::kModify}});
+  const auto freed = TimeUntilFreed();
+  EXPECT_GE(freed, options.lease.free_after());
+  EXPECT_LE(freed, options.lease.free_after() + kStep);
+}
+
+TEST_F(GlobalServerTest, Hole31TheLongerOfWhatTheDatabaseAndTheServerSayCounts) {
+  constexpr std::chrono::milliseconds kLong = std::chrono::seconds(20);
+  Start(kLong);
+  Login(1, {{.key = "a", .right = Right::kModify}}, std::chrono::seconds(1));
+  EXPECT_GE(TimeUntilFreed(), FreeAfter(kLong));
+}
+
+// Numbers that no server would send must not wrap around into a short wait.
+TEST_F(GlobalServerTest, Hole31NonsenseIsTakenForTheLongestLease) {
+  Start(std::chrono::milliseconds(-1));
+  Login(1, {{.key = "a", .right = Right::kModify}}, std::chrono::milliseconds::max());
+  EXPECT_GE(TimeUntilFreed(), FreeAfter(kLeaseMax));
+}
+
+// It never logs in: what it said is in the database only.
+TEST_F(GlobalServerTest, Hole31AFencedEpochOfTheListIsWaitedForAsItSaid) {
+  constexpr std::chrono::milliseconds kLong = std::chrono::seconds(20);
+  global.Start(now);
+  global.OnTermRaised(now, kTerm);
+  global.OnLiveServers(
+      now, std::vector<LiveServer>{
+               {.server_id = 1, .epoch = kEpoch, .holder = {}, .fenced = true, .lease = kLong},
+               {.server_id = 3, .epoch = kEpoch, .holder = {}}});
+  Login(3, {});
+  WaitOut(3);
+  EXPECT_FALSE(global.serving());
+  Wait(FreeAfter(kLong) - options.lease.free_after(), 3);
+  EXPECT_TRUE(global.serving());
 }
 
 // Hole 17. Nothing fences an old peer, so nothing but time makes its rights free.

@@ -1,6 +1,8 @@
 // Lease: how long a server may believe that its rights are its own, and how long a Global must wait
 // before it gives them to others. Rules 36, 37 and 40 of docs/architecture.md.
 //
+//   const LeaseOptions lease{.duration = 6s};
+//   fence.Start({..., .lease = lease.said()});                // Global waits for that (hole 31).
 //   if (!renewal.ok()) ...; else lease.Renewed(sent_at);      // sent_at: before the call.
 //   if (!lease.Valid(clock.Now())) return Suspended();
 //
@@ -13,6 +15,11 @@
 
 namespace zeze::global {
 
+// A shorter one is over before it can be renewed in peace; during a longer one the records of a
+// server that crashed would be out of reach.
+inline constexpr std::chrono::milliseconds kLeaseMin{500};
+inline constexpr std::chrono::milliseconds kLeaseMax = std::chrono::minutes(10);
+
 struct LeaseOptions {
   std::chrono::nanoseconds duration = std::chrono::seconds(6);
   // A clock may run faster or slower than another by this part of the time.
@@ -20,6 +27,10 @@ struct LeaseOptions {
   // For being scheduled late between looking at the clock and acting.
   std::chrono::nanoseconds scheduling = std::chrono::milliseconds(200);
 
+  // As a server tells others.
+  std::chrono::milliseconds said() const {
+    return std::chrono::ceil<std::chrono::milliseconds>(duration);
+  }
   std::chrono::nanoseconds renew_period() const { return duration / 5; }
   // From the moment a renewal was sent, by the server's clock.
   std::chrono::nanoseconds valid_for() const {

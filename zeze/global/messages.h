@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct LoginRequest {
   std::int64_t epoch = 0;
   std::int64_t start_term = 0;  // Of this Global's shard, as the server's start saw it (rule 42).
   std::vector<HeldRight> rights;
+  // How long it may use its rights after a renewal; 0: it does not say.
+  std::chrono::milliseconds lease{0};
 };
 
 enum class LoginOutcome : std::uint8_t {

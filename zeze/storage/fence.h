@@ -6,7 +6,8 @@
 //
 //   // A server:
 //   Fence& fence = *storage.fence();
-//   Result<FenceStart> started = fence.Start({.server_id = 7, .holder = "host 10.0.0.7 pid 4711"});
+//   Result<FenceStart> started =
+//       fence.Start({.server_id = 7, .holder = "host 10.0.0.7 pid 4711", .lease = 6s});
 //   storage.Flush(writes, true);                    // Fenced from now on: kFenced, stop at once.
 //   fence.Renew();                                  // Every fifth of the lease.
 //   fence.Finish();                                 // After the last flush of an orderly stop.
@@ -17,6 +18,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,6 +32,10 @@ namespace zeze {
 struct FenceStartOptions {
   std::int32_t server_id = 0;
   std::string holder;  // Host, process and time, for people who look at the table.
+  // How long it may use its rights after a renewal, at most; a part of a millisecond counts as one.
+  // Who frees its rights waits for so long, whatever that one is configured for (hole 31). 0: it
+  // does not say.
+  std::chrono::milliseconds lease{0};
 };
 
 struct FenceStart {
@@ -46,6 +52,8 @@ struct LiveServer {
   std::string holder;
   // It cannot write any more, but nobody has waited until its lease was over: it may still read.
   bool fenced = false;
+  // What this very epoch said when it started. 0: nothing; it is of an earlier build.
+  std::chrono::milliseconds lease{0};
 
   bool operator==(const LiveServer&) const = default;
 };
@@ -66,8 +74,9 @@ class Fence {
   // --- a server ---
 
   // In one transaction: notes the terms, raises the epoch of this server id, marks it live (rule
-  // 42). An older process of the same id is fenced by that. Every Flush of the storage is of this
-  // epoch from now on. Once in the life of a storage.
+  // 42), and notes its lease for as long as this epoch is listed. An older process of the same id
+  // is fenced by that. Every Flush of the storage is of this epoch from now on. Once in the life of
+  // a storage.
   virtual Result<FenceStart> Start(const FenceStartOptions& options) = 0;
 
   // An empty flush, on a connection of its own: it waits neither for a flush nor does it delay one.

@@ -43,10 +43,11 @@ Error FencedError(std::int32_t server_id, std::int64_t epoch, const FenceLaneRow
 
 FenceStart FenceTable::Start(const FenceStartOptions& options) {
   Server& server = servers_[options.server_id];
-  if (server.live) server.fenced.insert(server.epoch);
+  if (server.live) server.fenced.emplace(server.epoch, server.lease);
   server.epoch += 1;
   server.live = true;
   server.holder = options.holder;
+  server.lease = options.lease;
   server.flush_seq = {};
   return {.epoch = server.epoch, .terms = terms_};
 }
@@ -82,11 +83,15 @@ bool FenceTable::RaiseTermFrom(std::int32_t shard, std::int64_t expected,
 std::vector<LiveServer> FenceTable::ListLive() const {
   std::vector<LiveServer> live;
   for (const auto& [server_id, server] : servers_) {
-    for (const std::int64_t epoch : server.fenced) {
-      live.push_back({.server_id = server_id, .epoch = epoch, .holder = {}, .fenced = true});
+    for (const auto& [epoch, lease] : server.fenced) {
+      live.push_back(
+          {.server_id = server_id, .epoch = epoch, .holder = {}, .fenced = true, .lease = lease});
     }
     if (!server.live) continue;
-    live.push_back({.server_id = server_id, .epoch = server.epoch, .holder = server.holder});
+    live.push_back({.server_id = server_id,
+                    .epoch = server.epoch,
+                    .holder = server.holder,
+                    .lease = server.lease});
   }
   return live;
 }
@@ -97,7 +102,7 @@ EvictOutcome FenceTable::Evict(std::int32_t server_id, std::int64_t epoch, std::
   if (current == terms_.end() || current->second != term) return EvictOutcome::kTermPassed;
   Server& server = servers_[server_id];
   if (server.epoch <= epoch) {
-    if (server.live) server.fenced.insert(server.epoch);
+    if (server.live) server.fenced.emplace(server.epoch, server.lease);
     server.epoch = epoch + 1;
     server.live = false;
   }

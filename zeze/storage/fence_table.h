@@ -15,10 +15,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -100,7 +100,9 @@ class FenceTable {
     std::int64_t epoch = 0;
     bool live = false;
     std::string holder;
-    std::set<std::int64_t> fenced;  // Older epochs whose leases may not be over.
+    std::chrono::milliseconds lease{0};
+    // Older epochs whose leases may not be over, and what they said of these.
+    std::map<std::int64_t, std::chrono::milliseconds> fenced;
     std::array<std::int64_t, kFenceLaneCount> flush_seq = {};
 
     bool operator==(const Server&) const = default;

@@ -18,6 +18,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/global/lease.h"
 #include "zeze/global/service/global_client.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/global/service/testing/small_cluster.h"
@@ -35,6 +36,8 @@ namespace {
 
 using testing::Global;
 using testing::Server;
+
+constexpr std::chrono::nanoseconds kNoWait(0);
 
 // The database becomes another copy as soon as it has given somebody an epoch or a term.
 class FailingOver final : public Fence {
@@ -362,6 +365,47 @@ TEST(Cluster, AnEpochOrTermOfAnotherCopyIsNone) {
   const Result<void> started = client.Start(engine);
   EXPECT_FALSE(started.ok());
   EXPECT_EQ(ErrorCode::kFenced, started.error().code());
+}
+
+// Hole 31. Global was started with a shorter lease than the server: it waits for the server's all
+// the same, whether it heard of it at a login or found it in the database.
+TEST(Cluster, ALeaseLastsAsLongAsItsServerSays) {
+  constexpr LeaseOptions kShort{.duration = kLeaseMin, .scheduling = std::chrono::milliseconds(50)};
+  for (const bool restarted : {false, true}) {
+    const auto database = NewMemoryDatabase();
+    auto global = std::make_unique<Global>(database, "g1", 0, 0, kNoWait, kShort);
+    const std::uint16_t port = global->port();
+    Server survivor(database, 2, port);
+    auto gone = std::make_unique<Server>(database, 1, port);
+    ASSERT_EQ(0, gone->Add(1, 5));
+    ASSERT_TRUE(gone->engine().CheckpointNow().ok());
+    const auto began = SystemClock().Now();
+    gone->Crash();
+    if (restarted) {
+      global.reset();
+      global = std::make_unique<Global>(database, "g2", port, 0, kNoWait, kShort);
+    }
+    std::optional<std::int64_t> seen;
+    while (!(seen = survivor.Read(1))) std::this_thread::yield();
+    EXPECT_EQ(5, seen);
+    EXPECT_GE(SystemClock().Now() - began, testing::kLease.duration) << restarted;
+  }
+}
+
+TEST(Cluster, AServerWithALeaseThatNoGlobalWaitsForDoesNotStart) {
+  const std::unique_ptr<Storage> storage = OpenMemoryStorage();
+  IoThreads io({.name = "io"});
+  for (const std::chrono::nanoseconds lease :
+       {std::chrono::nanoseconds(kLeaseMin) - std::chrono::nanoseconds(1),
+        kLeaseMax + std::chrono::nanoseconds(1)}) {
+    GlobalClient client(io, *storage->fence(),
+                        {.server_id = 1, .holder = "test", .lease = {.duration = lease}});
+    Engine engine({.storage = storage.get(), .coherence = &client});
+    const Result<void> started = client.Start(engine);
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(ErrorCode::kInvalidArgument, started.error().code());
+  }
+  EXPECT_EQ(0, storage->fence()->Read(1).value().epoch);
 }
 
 TEST(Cluster, AServerThatAnOperatorCleansUpStopsItself) {

@@ -45,12 +45,14 @@ class GlobalClient::Impl {
   ~Impl() { Abandon(); }
 
   Result<void> Start(Engine& engine) {
+    if (Result<void> checked = CheckLease(); !checked.ok()) return checked;
     // First: an epoch of another copy is none.
     Result<std::string> history = fence_.History();
     if (!history.ok()) return history.error();
     history_ = std::move(history).value();
-    Result<FenceStart> started =
-        fence_.Start({.server_id = options_.server_id, .holder = options_.holder});
+    Result<FenceStart> started = fence_.Start({.server_id = options_.server_id,
+                                               .holder = options_.holder,
+                                               .lease = options_.lease.said()});
     if (!started.ok()) return started.error();
     epoch_ = started.value().epoch;
     if (options_.shards.empty()) {
@@ -116,6 +118,15 @@ class GlobalClient::Impl {
   std::int64_t epoch() const { return epoch_; }
 
  private:
+  // No Global waits longer than for the longest that is allowed.
+  Result<void> CheckLease() const {
+    if (options_.lease.duration >= kLeaseMin && options_.lease.duration <= kLeaseMax) return {};
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("the lease of server {} is {} ms: give one from {} to {} ms",
+                             options_.server_id, options_.lease.said().count(), kLeaseMin.count(),
+                             kLeaseMax.count()));
+  }
+
   // Without a Global nobody may be beside this process. Two that start at once see each other.
   Result<void> CheckAlone() {
     Result<std::vector<LiveServer>> live = fence_.ListLive();

@@ -384,7 +384,8 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
                    {.server_id = argument.server_id,
                     .epoch = argument.epoch,
                     .start_term = argument.start_term,
-                    .rights = std::exchange(session->rights, {})});
+                    .rights = std::exchange(session->rights, {}),
+                    .lease = std::chrono::milliseconds(argument.lease_ms)});
   login_ = nullptr;
   if (machine_.LoggedIn(from)) strangers_.erase(from);
 }

@@ -73,7 +73,8 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
                                  .epoch = login->epoch,
                                  .start_term = login->start_term,
                                  .last = false,
-                                 .rights = {}};
+                                 .rights = {},
+                                 .lease_ms = login->lease.count()};
   std::size_t end = begin;
   for (std::size_t bytes = 0; end < login->rights.size() && bytes < kLoginPartBytes; ++end) {
     part.rights.push_back(login->rights[end]);

@@ -70,6 +70,7 @@ void FencedLoginArgument::Encode(ByteWriter& out) const {
     out.WriteBytes(one.key);
     out.WriteByte(static_cast<std::uint8_t>(one.right));
   }
+  out.WriteLong(lease_ms);
 }
 
 void FencedLoginArgument::Decode(ByteReader& in) {
@@ -87,6 +88,7 @@ void FencedLoginArgument::Decode(ByteReader& in) {
     const std::uint8_t right = in.ReadByte();
     one.right = static_cast<Right>(std::min<std::uint8_t>(right, 2));
   }
+  lease_ms = in.remaining() == 0 ? 0 : in.ReadLong();
 }
 
 void FencedLoginResult::Encode(ByteWriter& out) const {

@@ -103,6 +103,7 @@ struct FencedLoginArgument {
   std::int64_t start_term = 0;
   bool last = true;
   std::vector<HeldRight> rights;
+  std::int64_t lease_ms = 0;  // 0: it does not say. At the end: earlier builds do not send it.
 
   void Encode(ByteWriter& out) const;
   void Decode(ByteReader& in);

@@ -1,5 +1,7 @@
 // Global on the wire, byte by byte: what a Zeze 1.6 server would send and see.
 
+#include "zeze/global/service/wire.h"
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -19,8 +21,11 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/transaction/coherence.h"
 
 namespace zeze::global {
 namespace {
@@ -78,6 +83,29 @@ class WireTest : public ::testing::Test {
   GlobalService service_;
   int socket_ = -1;
 };
+
+// Ours, and older than the lease in it.
+TEST(FencedLoginTest, ALoginOfAnEarlierBuildSaysNothingOfItsLease) {
+  const wire::FencedLoginArgument login{.server_id = 7,
+                                        .epoch = 3,
+                                        .start_term = 2,
+                                        .rights = {{.key = "k", .right = Right::kModify}},
+                                        .lease_ms = 20'000};
+  ByteWriter out;
+  login.Encode(out);
+  wire::FencedLoginArgument decoded;
+  ByteReader whole(out.view());
+  decoded.Decode(whole);
+  EXPECT_TRUE(whole.ok());
+  EXPECT_EQ(20'000, decoded.lease_ms);
+
+  constexpr std::size_t kLeaseBytes = 3;
+  ByteReader older(out.view().substr(0, out.view().size() - kLeaseBytes));
+  decoded.Decode(older);
+  EXPECT_TRUE(older.ok());
+  EXPECT_EQ(0, decoded.lease_ms);
+  EXPECT_EQ(1U, decoded.rights.size());
+}
 
 TEST_F(WireTest, AnAcquireWithoutALoginIsRefused) {
   Exchange("00000000 c3b41049 0c000000 01 01 06 05000000 6b30 01 00 00",

@@ -73,6 +73,12 @@ MariaDbAnswer NoteLostEpoch(MariaDbConnection& connection, std::int32_t server_i
                   server_id));
 }
 
+MariaDbAnswer ForgetLease(MariaDbConnection& connection, std::int32_t server_id,
+                          std::int64_t epoch) {
+  return connection.Query(
+      fmt::format("DELETE FROM zeze_lease WHERE server_id = {} AND epoch = {}", server_id, epoch));
+}
+
 std::string EvictSql(std::int32_t server_id, std::int64_t epoch) {
   // Assignments are made from left to right: all but the last see the old epoch.
   return fmt::format(
@@ -93,6 +99,8 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
            " PRIMARY KEY (server_id, lane)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
            " PRIMARY KEY (server_id, epoch)) ENGINE=InnoDB",
+           "CREATE TABLE IF NOT EXISTS zeze_lease (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
+           " lease_ms BIGINT NOT NULL, PRIMARY KEY (server_id, epoch)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_global (shard INT NOT NULL PRIMARY KEY,"
            " term BIGINT NOT NULL, holder VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
            " NOT NULL, uses BIGINT NOT NULL) ENGINE=InnoDB",
@@ -175,8 +183,13 @@ Result<FenceStart> MariaDbFence::Start(const FenceStartOptions& options) {
     if (!answer.ok()) return answer;
     answer = connection.Query(
         fmt::format("SELECT MAX(epoch) FROM zeze_fence WHERE server_id = {}", options.server_id));
-    if (answer.ok()) started.epoch = answer.number(0, 0);
-    return answer;
+    if (!answer.ok()) return answer;
+    started.epoch = answer.number(0, 0);
+    if (options.lease.count() == 0) return answer;
+    return connection.Query(
+        fmt::format("INSERT INTO zeze_lease (server_id, epoch, lease_ms) VALUES ({}, {}, {})"
+                    " ON DUPLICATE KEY UPDATE lease_ms = VALUES(lease_ms)",
+                    options.server_id, started.epoch, options.lease.count()));
   });
   if (!done.ok()) return done.error();
   owner_ = {.server_id = options.server_id, .epoch = started.epoch};
@@ -199,7 +212,9 @@ Result<void> MariaDbFence::Finish() {
         fmt::format("UPDATE zeze_fence SET live = 0 WHERE server_id = {} AND epoch = {}",
                     owner.server_id, owner.epoch));
     met = answer.affected_rows;
-    return answer;
+    // Who was fenced meanwhile stays listed, and so does its lease.
+    if (!answer.ok() || met == 0) return answer;
+    return ForgetLease(connection, owner.server_id, owner.epoch);
   });
   if (!done.ok()) return done;
   if (met > 0) return {};
@@ -234,10 +249,11 @@ Result<std::int64_t> MariaDbFence::RaiseTerm(std::int32_t shard, const std::stri
 Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
   // UNION leaves out what is in both.
   Result<MariaDbAnswer> answer = Query(
-      "SELECT server_id, epoch, '', 1 FROM zeze_fenced UNION"
+      "SELECT listed.*, COALESCE(lease_ms, 0) FROM ("
+      "SELECT server_id, epoch, '' AS holder, 1 AS fenced FROM zeze_fenced UNION"
       " SELECT server_id, epoch_lost, '', 1 FROM zeze_fence WHERE lane = 0 AND epoch_lost > 0 UNION"
       " SELECT server_id, epoch, holder, 0 FROM zeze_fence WHERE lane = 0 AND live = 1"
-      " ORDER BY 1, 2");
+      ") AS listed LEFT JOIN zeze_lease USING (server_id, epoch) ORDER BY 1, 2");
   if (!answer.ok()) return answer.error();
   std::vector<LiveServer> live;
   live.reserve(answer.value().rows.size());
@@ -245,7 +261,8 @@ Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
     live.push_back({.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
                     .epoch = answer.value().number(row, 1),
                     .holder = answer.value().text(row, 2),
-                    .fenced = answer.value().number(row, 3) != 0});
+                    .fenced = answer.value().number(row, 3) != 0,
+                    .lease = std::chrono::milliseconds(answer.value().number(row, 4))});
   }
   return live;
 }
@@ -309,6 +326,8 @@ Result<void> MariaDbFence::LeaseOver(std::int32_t server_id, std::int64_t epoch)
   return InTransaction("note the end of a lease", [&](MariaDbConnection& connection) {
     MariaDbAnswer answer = connection.Query(fmt::format(
         "DELETE FROM zeze_fenced WHERE server_id = {} AND epoch = {}", server_id, epoch));
+    if (!answer.ok()) return answer;
+    answer = ForgetLease(connection, server_id, epoch);
     if (!answer.ok()) return answer;
     return connection.Query(
         fmt::format("UPDATE zeze_fence SET epoch_lost = 0 WHERE server_id = {} AND epoch_lost = {}",

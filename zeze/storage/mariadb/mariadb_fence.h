@@ -2,6 +2,8 @@
 //
 //   zeze_fence    a row for each server and lane: epoch, flush_seq, live, holder
 //   zeze_fenced   fenced epochs whose lease nobody has seen to be over
+//   zeze_lease    how long the lease of an epoch lasts, if it said so. A table of its own, by
+//                 epoch: servers and Globals of earlier builds, which do not know it, spoil nothing
 //   zeze_global   a row for each shard: term, holder, uses; and the guard row, shard -1
 //   zeze_session  which user locks name the sessions of a server, see mariadb_flush.h
 //

@@ -77,6 +77,11 @@ class FencedMariaDbHome final : public FencedHome {
                     server_id));
   }
 
+  bool BecomeOld() override {
+    server_.RunSql(urls_.front(), "DROP TABLE zeze_lease");
+    return true;
+  }
+
   bool Restart() override {
     if (urls_.size() > 1) return false;
     server_.Restart();

@@ -1,5 +1,6 @@
 #include "zeze/storage/fence_table.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -111,6 +112,19 @@ TEST_F(FenceTableTest, ListsWhoIsLive) {
   ASSERT_TRUE(fences_.Finish(8, finished));
 
   EXPECT_EQ(fences_.ListLive(), (std::vector<LiveServer>{{7, 1, "somebody"}, {9, 1, "somebody"}}));
+}
+
+TEST_F(FenceTableTest, KeepsTheLeaseOfEachEpoch) {
+  using std::chrono::milliseconds;
+  const std::int64_t term = fences_.RaiseTerm(0);
+  fences_.Start({.server_id = 7, .holder = "a", .lease = milliseconds(9000)});
+  fences_.Start({.server_id = 7, .holder = "b", .lease = milliseconds(1000)});
+  fences_.Evict(7, 2, 0, term);
+  fences_.Start({.server_id = 7, .holder = "c"});
+
+  EXPECT_EQ(fences_.ListLive(), (std::vector<LiveServer>{{7, 1, "", true, milliseconds(9000)},
+                                                         {7, 2, "", true, milliseconds(1000)},
+                                                         {7, 4, "c", false, milliseconds(0)}}));
 }
 
 }  // namespace

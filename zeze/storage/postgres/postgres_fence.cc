@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -97,6 +98,25 @@ PostgresAnswer RaiseEpoch(PostgresConnection& connection, const FenceStartOption
       level);
 }
 
+PostgresAnswer NoteLease(PostgresConnection& connection, const FenceStartOptions& options,
+                         std::int64_t epoch) {
+  const std::array<Parameter, 3> parameters = {Parameter::Number(options.server_id),
+                                               Parameter::Number(epoch),
+                                               Parameter::Number(options.lease.count())};
+  return connection.Execute(
+      "INSERT INTO zeze_lease (server_id, epoch, lease_ms) VALUES ($1::int, $2::bigint, $3::bigint)"
+      " ON CONFLICT (server_id, epoch) DO UPDATE SET lease_ms = excluded.lease_ms",
+      parameters);
+}
+
+PostgresAnswer ForgetLease(PostgresConnection& connection, std::int32_t server_id,
+                           std::int64_t epoch) {
+  const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
+                                               Parameter::Number(epoch)};
+  return connection.Execute(
+      "DELETE FROM zeze_lease WHERE server_id = $1::int AND epoch = $2::bigint", parameters);
+}
+
 }  // namespace
 
 Result<void> PostgresFence::InTransaction(std::string_view what, const Body& body) {
@@ -157,7 +177,9 @@ Result<FenceStart> PostgresFence::Start(const FenceStartOptions& options) {
     if (!answer.ok()) return answer;
     answer = NoteFenced(connection, options.server_id, INT64_MAX);
     if (!answer.ok()) return answer;
-    return RaiseEpoch(connection, options, started.epoch);
+    answer = RaiseEpoch(connection, options, started.epoch);
+    if (!answer.ok() || options.lease.count() == 0) return answer;
+    return NoteLease(connection, options, started.epoch);
   });
   if (!done.ok()) return done.error();
   owner_ = {.server_id = options.server_id, .epoch = started.epoch};
@@ -184,8 +206,10 @@ Result<void> PostgresFence::Finish() {
         "UPDATE zeze_fence SET live = false, changed = now()"
         " WHERE server_id = $1::int AND epoch = $2::bigint",
         parameters);
-    if (answer.ok()) changed = answer.affected_rows();
-    return answer;
+    if (!answer.ok()) return answer;
+    changed = answer.affected_rows();
+    // Who was fenced meanwhile stays listed, and so does its lease.
+    return changed > 0 ? ForgetLease(connection, owner.server_id, owner.epoch) : std::move(answer);
   });
   if (!done.ok()) return done;
   if (changed > 0) return {};
@@ -218,8 +242,10 @@ Result<std::int64_t> PostgresFence::RaiseTerm(std::int32_t shard, const std::str
 
 Result<std::vector<LiveServer>> PostgresFence::ListLive() {
   Result<PostgresAnswer> answer = Query(
-      "SELECT server_id, epoch, '', 1 FROM zeze_fenced UNION ALL"
-      " SELECT server_id, epoch, holder, 0 FROM zeze_fence WHERE lane = 0 AND live"
+      "SELECT server_id, epoch, '', 1, coalesce(lease_ms, 0)"
+      " FROM zeze_fenced LEFT JOIN zeze_lease USING (server_id, epoch) UNION ALL"
+      " SELECT server_id, epoch, holder, 0, coalesce(lease_ms, 0)"
+      " FROM zeze_fence LEFT JOIN zeze_lease USING (server_id, epoch) WHERE lane = 0 AND live"
       " ORDER BY 1, 2",
       {});
   if (!answer.ok()) return answer.error();
@@ -229,7 +255,8 @@ Result<std::vector<LiveServer>> PostgresFence::ListLive() {
     live.push_back({.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
                     .epoch = answer.value().number(row, 1),
                     .holder = std::string(answer.value().bytes(row, 2)),
-                    .fenced = answer.value().number(row, 3) != 0});
+                    .fenced = answer.value().number(row, 3) != 0,
+                    .lease = std::chrono::milliseconds(answer.value().number(row, 4))});
   }
   return live;
 }
@@ -273,8 +300,9 @@ Result<void> PostgresFence::LeaseOver(std::int32_t server_id, std::int64_t epoch
   return InTransaction("note the end of a lease", [&](PostgresConnection& connection) {
     const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
                                                  Parameter::Number(epoch)};
-    return connection.Execute(
+    PostgresAnswer answer = connection.Execute(
         "DELETE FROM zeze_fenced WHERE server_id = $1::int AND epoch = $2::bigint", parameters);
+    return answer.ok() ? ForgetLease(connection, server_id, epoch) : std::move(answer);
   });
 }
 

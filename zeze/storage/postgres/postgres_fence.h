@@ -2,6 +2,8 @@
 //
 //   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder
 //   zeze_fenced  fenced epochs whose lease nobody has seen to be over
+//   zeze_lease   how long the lease of an epoch lasts, if it said so. A table of its own, by epoch:
+//                servers and Globals of earlier builds, which do not know it, spoil nothing
 //   zeze_global  a row for each shard: term, holder; and the guard row, shard -1
 //
 // Start holds the guard row with a share lock while it reads the terms and marks its server live;
@@ -53,6 +55,8 @@ class PostgresFence final : public Fence {
       " PRIMARY KEY (server_id, lane));"
       "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id int, epoch bigint,"
       " PRIMARY KEY (server_id, epoch));"
+      "CREATE TABLE IF NOT EXISTS zeze_lease (server_id int, epoch bigint,"
+      " lease_ms bigint NOT NULL, PRIMARY KEY (server_id, epoch));"
       "CREATE TABLE IF NOT EXISTS zeze_global (shard int PRIMARY KEY, term bigint NOT NULL,"
       " holder text NOT NULL);";
   static constexpr const char* kGuardRowSql =

@@ -117,7 +117,7 @@ Result<void> PostgresStorage::Prepare() {
   const PostgresAnswer state = connection.ExecuteOnce(
       "SELECT to_regclass('_zezedatawithversion_') IS NOT NULL"
       " AND to_regclass('zeze_fence') IS NOT NULL AND to_regclass('zeze_fenced') IS NOT NULL"
-      " AND to_regclass('zeze_global') IS NOT NULL,"
+      " AND to_regclass('zeze_lease') IS NOT NULL AND to_regclass('zeze_global') IS NOT NULL,"
       " current_setting('fsync'), current_setting('full_page_writes'),"
       " current_setting('server_encoding'), pg_is_in_recovery()");
   if (!state.ok()) return SqlError(ErrorCode::kUnavailable, "open the database", state.message());

@@ -61,6 +61,11 @@ class FencedPostgresHome final : public FencedHome {
                           server_id));
   }
 
+  bool BecomeOld() override {
+    SharedPostgresServer().RunSql(url_, "DROP TABLE zeze_lease");
+    return true;
+  }
+
   bool Restart() override {
     SharedPostgresServer().Restart();
     return true;

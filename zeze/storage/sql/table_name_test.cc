@@ -26,7 +26,7 @@ TEST(TableNameTest, OtherNamesStandAsAHashThatNeverChanges) {
 
 TEST(TableNameTest, KeepsTheFrameworksNames) {
   for (const char* name : {"zeze_fence", "Zeze_Global", "_ZezeInstances_", "_ZEZEDATAWITHVERSION_",
-                           "zeze_session", "bad \xff utf8"}) {
+                           "zeze_session", "zeze_lease", "bad \xff utf8"}) {
     EXPECT_EQ(SqlRelationName(name, kPostgresNames).error().code(), ErrorCode::kInvalidArgument)
         << name;
   }

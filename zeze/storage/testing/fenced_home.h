@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,10 @@ class FencedHome {
   // The database forgets the last flush of the server, as a restored backup would.
   virtual void LoseLastFlush(std::int32_t /*server_id*/) {}
 
+  // Leaves only what an earlier build would have made, under running processes. False: there is
+  // none.
+  virtual bool BecomeOld() { return false; }
+
   // Ends and comes back. False: this one cannot.
   virtual bool Restart() { return false; }
 };
@@ -72,9 +77,10 @@ class FencedProcess {
   Fence& fence() { return *storage_->fence(); }
   Storage& storage() { return *storage_; }
 
-  std::int64_t Start(std::int32_t server_id) {
-    Result<FenceStart> started =
-        fence().Start({.server_id = server_id, .holder = "holder " + std::to_string(server_id)});
+  std::int64_t Start(std::int32_t server_id,
+                     std::chrono::milliseconds lease = std::chrono::milliseconds(0)) {
+    Result<FenceStart> started = fence().Start(
+        {.server_id = server_id, .holder = "holder " + std::to_string(server_id), .lease = lease});
     EXPECT_TRUE(started.ok()) << started.error().message();
     return started.ok() ? started.value().epoch : 0;
   }
