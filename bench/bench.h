@@ -82,6 +82,7 @@ std::span<const Benchmark> StorageBenchmarks();
 std::span<const Benchmark> SqlBenchmarks();
 std::span<const Benchmark> GlobalBenchmarks();
 std::span<const Benchmark> GatewayBenchmarks();
+std::span<const Benchmark> RankBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

@@ -78,10 +78,13 @@ void RunInTurns(std::vector<Contest>& contests, double seconds) {
   UnpinProcess(0);
 }
 
-double MedianRatio(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
-  return Median(ratios);
+std::unique_ptr<PeerServer> StartRedis() {
+  const auto port = static_cast<std::uint16_t>(FreePort());
+  return std::make_unique<PeerServer>(
+      std::vector<std::string>{ProgramPath("redis-server", "redis-server"), "--port",
+                               std::to_string(port), "--bind", "127.0.0.1", "--save", "",
+                               "--appendonly", "no"},
+      port, "Ready to accept connections");
 }
 
 }  // namespace zeze::bench

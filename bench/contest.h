@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct Contest {
 // Each in turn, a fifth of a second, over and over: servers on one core, the client on the other.
 void RunInTurns(std::vector<Contest>& contests, double seconds);
 
-double MedianRatio(const std::vector<double>& a, const std::vector<double>& b);
+// In memory only.
+std::unique_ptr<PeerServer> StartRedis();
 
 }  // namespace zeze::bench

@@ -1,5 +1,6 @@
 #include "bench/conversations.h"
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -88,6 +89,43 @@ void RedisConversation::Receive(std::size_t /*connection*/, std::string_view& by
     bytes.remove_prefix(kOk.size());
     ++done;
     Say(out);
+  }
+}
+
+namespace {
+
+// The length of the answer at the front, 0 if it has not come whole.
+std::size_t RedisAnswerBytes(std::string_view bytes) {
+  std::size_t at = 0;
+  for (std::int64_t left = 1; left > 0; --left) {
+    const std::size_t end = bytes.find("\r\n", at);
+    if (end == std::string_view::npos) return 0;
+    const char type = bytes[at];
+    if (type == '-') throw std::runtime_error("redis said: " + std::string(bytes.substr(0, end)));
+    std::int64_t number = 0;
+    std::from_chars(bytes.data() + at + 1, bytes.data() + end, number);
+    at = end + 2;
+    if (type == '$' && number >= 0) at += static_cast<std::size_t>(number) + 2;
+    if (type == '*') left += number;
+    if (at > bytes.size()) return 0;
+  }
+  return at;
+}
+
+}  // namespace
+
+void RedisCommands::Begin(std::size_t /*connection*/, std::string& out) {
+  for (std::size_t i = 0; i < depth_; ++i) say_(out);
+}
+
+void RedisCommands::Receive(std::size_t /*connection*/, std::string_view& bytes, std::string& out,
+                            std::uint64_t& done) {
+  while (true) {
+    const std::size_t length = RedisAnswerBytes(bytes);
+    if (length == 0) return;
+    bytes.remove_prefix(length);
+    ++done;
+    say_(out);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,21 @@ class RedisConversation final : public Conversation {
   const std::size_t depth_;
   const std::int64_t keys_;
   FastRandom random_{1};
+};
+
+// Any commands of redis; `say` appends the next one.
+class RedisCommands final : public Conversation {
+ public:
+  using Say = std::function<void(std::string& out)>;
+
+  RedisCommands(std::size_t depth, Say say) : depth_(depth), say_(std::move(say)) {}
+  void Begin(std::size_t connection, std::string& out) override;
+  void Receive(std::size_t connection, std::string_view& bytes, std::string& out,
+               std::uint64_t& done) override;
+
+ private:
+  const std::size_t depth_;
+  const Say say_;
 };
 
 // The way a server asks Global for Modify rights with keys of 12 bytes, each connection a server of

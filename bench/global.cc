@@ -52,15 +52,6 @@ using zeze::testing::RawClient;
 
 constexpr std::int64_t kKeys = 100'000;
 
-std::unique_ptr<PeerServer> StartRedis() {
-  const auto port = static_cast<std::uint16_t>(FreePort());
-  return std::make_unique<PeerServer>(
-      std::vector<std::string>{ProgramPath("redis-server", "redis-server"), "--port",
-                               std::to_string(port), "--bind", "127.0.0.1", "--save", "",
-                               "--appendonly", "no"},
-      port, "Ready to accept connections");
-}
-
 // --- rates --------------------------------------------------------------------------------------
 
 void AcquirePipelined(Run& run) {

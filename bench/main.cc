@@ -34,8 +34,9 @@ Absolute figures depend on the machine and the moment; compare the ratios.)";
 
 std::vector<Benchmark> AllBenchmarks() {
   std::vector<Benchmark> all;
-  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
-                          SqlBenchmarks(), GlobalBenchmarks(), GatewayBenchmarks()}) {
+  for (const auto part :
+       {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
+        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -145,7 +146,7 @@ int Main(int argc, char** argv) {
                "zeze_bench");
   app.footer(kExamples);
   app.add_option("suite", arguments.suites,
-                 "Suites to run: core, storage, global, gateway. All if none is given");
+                 "Suites to run: core, storage, global, gateway, rank. All if none is given");
   app.add_option("--json", arguments.json,
                  "Write a list of {suite, name, value, unit, peer, peer_value, ratio} here");
   app.add_option("--filter", arguments.filter, "Only benchmarks with this text in their name");

@@ -63,6 +63,17 @@ struct ThreadResult {
   double end = 0;
 };
 
+std::vector<double> Ratios(const Comparison& comparison, std::size_t a, std::size_t b,
+                           double Turn::* field) {
+  std::vector<double> ratios;
+  for (const auto& round : comparison.rounds) {
+    if (round[b].*field > 0) ratios.push_back(round[a].*field / round[b].*field);
+  }
+  return ratios;
+}
+
+}  // namespace
+
 Turn RunTurn(const Contender& contender, std::chrono::milliseconds duration) {
   Shared shared;
   std::vector<ThreadResult> results(static_cast<std::size_t>(contender.threads));
@@ -97,17 +108,6 @@ Turn RunTurn(const Contender& contender, std::chrono::milliseconds duration) {
   return {.per_second = operations / (end - begin), .cpu_ns = cpu / operations * 1e9};
 }
 
-std::vector<double> Ratios(const Comparison& comparison, std::size_t a, std::size_t b,
-                           double Turn::* field) {
-  std::vector<double> ratios;
-  for (const auto& round : comparison.rounds) {
-    if (round[b].*field > 0) ratios.push_back(round[a].*field / round[b].*field);
-  }
-  return ratios;
-}
-
-}  // namespace
-
 double WallSeconds() {
   return ClockSeconds(CLOCK_MONOTONIC);
 }
@@ -136,6 +136,12 @@ double Percentile(std::vector<double> values, double fraction) {
 
 double Median(std::vector<double> values) {
   return Percentile(std::move(values), 0.5);
+}
+
+double MedianRatio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return Median(ratios);
 }
 
 Comparison Compare(const std::vector<Contender>& contenders, double seconds,

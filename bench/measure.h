@@ -29,6 +29,9 @@ struct Turn {
   double cpu_ns = 0;  // Of all threads, for each operation.
 };
 
+// One turn by itself, for what Compare cannot do: contenders in other processes.
+Turn RunTurn(const Contender& contender, std::chrono::milliseconds duration);
+
 struct Comparison {
   std::vector<Turn> medians;              // One for each contender.
   std::vector<std::vector<Turn>> rounds;  // The rounds that count, in each a turn per contender.
@@ -47,6 +50,8 @@ Comparison Compare(const std::vector<Contender>& contenders, double seconds,
 
 double Median(std::vector<double> values);
 double Percentile(std::vector<double> values, double fraction);
+// The median of a[i] / b[i].
+double MedianRatio(const std::vector<double>& a, const std::vector<double>& b);
 
 double WallSeconds();
 double ThreadCpuSeconds();

@@ -94,6 +94,16 @@ struct TypeDescriber<List<T>> {
   }
 };
 
+// A hand-written container that is stored as a list.
+template <typename T>
+  requires requires { typename T::StoredAsListOf; }
+struct TypeDescriber<T> {
+  static void Describe(FieldSchema& field, BeanSchemas& beans) {
+    field.type = "list";
+    field.value = DescribeName<typename T::StoredAsListOf>(field, beans);
+  }
+};
+
 template <typename T>
 struct TypeDescriber<Set<T>> {
   static void Describe(FieldSchema& field, BeanSchemas& beans) {

@@ -47,8 +47,6 @@
 
 namespace zeze {
 
-using BValueLong = Zeze::Builtin::Game::Rank::BValueLong;
-
 inline BValueLong RankLong(std::int64_t value) {
   return {.Value = value};
 }
@@ -71,8 +69,8 @@ struct RankDefinition {
   std::size_t shown_count = 100;
   // How many more a group computes, so that scores may fall: at least 2.
   double computed_factor = 2.5;
-  // Null: the larger BValueLong is better.
-  RankOrder<Value> better = nullptr;
+  // Strictly better. Null: the larger BValueLong.
+  typename RankOrder<Value>::Function better = nullptr;
 };
 
 // Results of procedures that update a board elsewhere.
@@ -186,6 +184,7 @@ class Rank final : public Module {
     std::size_t shown_count;
     std::size_t computed_count;
     RankOrder<Value> better;
+    bool ordered;  // There is an order.
   };
 
   static Settings Checked(Definition definition);

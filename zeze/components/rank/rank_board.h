@@ -87,6 +87,10 @@ struct RankBoard {
 template <>
 struct std::hash<zeze::RankBoard> {
   std::size_t operator()(const zeze::RankBoard& board) const noexcept {
-    return std::hash<zeze::RankKey>()(board.Key(0));
+    std::uint64_t mixed = static_cast<std::uint32_t>(board.rank_type);
+    mixed = mixed * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(board.offset);
+    mixed = mixed * 0x9E3779B97F4A7C15U + static_cast<std::uint32_t>(board.year);
+    mixed = mixed * 0x9E3779B97F4A7C15U + static_cast<std::uint32_t>(board.span);
+    return mixed ^ (mixed >> 32);
   }
 };

@@ -24,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "Zeze/Builtin/Game/Rank.h"
@@ -32,11 +33,13 @@
 #include "zeze/bean/field.h"
 #include "zeze/bean/inline_dynamic.h"
 #include "zeze/bean/list.h"
-#include "zeze/components/rank/internal/role_index.h"
+#include "zeze/components/rank/internal/ranked_list.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
+
+using BValueLong = Zeze::Builtin::Game::Rank::BValueLong;
 
 template <typename... Beans>
 struct RankChoices {
@@ -47,9 +50,31 @@ struct RankChoices {
 template <typename... Beans>
 using RankValue = InlineDynamic<RankChoices<Beans...>>;
 
-// Strict: whether a comes before b.
+// Whether a comes before b: the larger BValueLong, unless a function says otherwise. A number that
+// is not there is the least.
 template <typename Value>
-using RankOrder = std::function<bool(const Value& a, const Value& b)>;
+class RankOrder {
+ public:
+  using Function = std::function<bool(const Value& a, const Value& b)>;
+
+  RankOrder() = default;
+  explicit RankOrder(Function better) : better_(std::move(better)), own_(better_ != nullptr) {}
+
+  bool operator()(const Value& a, const Value& b) const {
+    if (own_) return better_(a, b);
+    if constexpr (internal::ChoiceIdOf<BValueLong, typename Value::Choices::List>::kValue != 0) {
+      const BValueLong* x = a.template As<BValueLong>();
+      const BValueLong* y = b.template As<BValueLong>();
+      return x != nullptr && (y == nullptr || x->Value > y->Value);
+    } else {
+      return false;
+    }
+  }
+
+ private:
+  Function better_;
+  bool own_ = false;  // Not by the number: that needs no call.
+};
 
 // A BRankValue of any beans.
 template <typename... Beans>
@@ -74,10 +99,10 @@ struct RankEntry {
 
 // What an update did to the list.
 enum class RankChange : std::uint8_t {
-  kNone,     // The role stands where it stood, in the list or outside.
+  kNone,     // The role is ranked as it was, or was and is outside.
   kEntered,  // The role is new in the list.
-  kMoved,
-  kLeft,  // The role is no longer in the list.
+  kMoved,    // The role is in the list with another rank.
+  kLeft,     // The role is no longer in the list.
 };
 
 // The place of a role in the fixed pseudo-random order by which samples are drawn. Stored samples
@@ -96,20 +121,49 @@ struct RankRule {
   std::size_t sample_count;
 };
 
-// A BRankList of any beans. The variables from 101 on are ours: Zeze 1.6 skips them, and drops them
-// when it writes the record.
+// A BRankList of any beans, as it is stored. The variables from 101 on are ours: Zeze 1.6 skips
+// them, and drops them when it writes the record.
+template <typename... Beans>
+struct StoredRankGroup {
+  static constexpr std::int64_t kTypeId = Zeze::Builtin::Game::Rank::BRankList::kTypeId;
+  static constexpr std::string_view kFullName = Zeze::Builtin::Game::Rank::BRankList::kFullName;
+
+  List<RankEntry<Beans...>> entries = {};
+  RankValue<Beans...> outside = {};
+  std::int32_t level = 0;
+  List<RankEntry<Beans...>> sample = {};
+  std::int64_t sample_limit = 0;
+
+  // Of this struct or of one with the same variables.
+  template <typename Self = StoredRankGroup, typename Visitor>
+  static constexpr void ForEachField(Visitor&& visit) {
+    visit(Field{1, "RankList"}, &Self::entries);
+    visit(Field{101, "Outside"}, &Self::outside);
+    visit(Field{102, "ConcurrentLevel"}, &Self::level);
+    visit(Field{103, "Sample"}, &Self::sample);
+    visit(Field{104, "SampleLimit"}, &Self::sample_limit);
+  }
+  void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
+  void Decode(ByteReader& in) { DecodeFields(*this, in); }
+  bool operator==(const StoredRankGroup& other) const { return EqualFields(*this, other); }
+  std::string ToString() const { return FormatFields(*this); }
+  bool HasNegative() const { return HasNegativeFields(*this); }
+};
+
+// The same as transactions see it.
 template <typename... Beans>
 struct RankGroup {
+  using Stored = StoredRankGroup<Beans...>;
   using Value = RankValue<Beans...>;
   using Entry = RankEntry<Beans...>;
   using Rule = RankRule<Value>;
-  static constexpr std::int64_t kTypeId = Zeze::Builtin::Game::Rank::BRankList::kTypeId;
-  static constexpr std::string_view kFullName = Zeze::Builtin::Game::Rank::BRankList::kFullName;
-  static constexpr std::size_t kNone = internal::RoleIndex::kNone;
+  using Entries = internal::RankedList<Entry>;
+  static constexpr std::int64_t kTypeId = Stored::kTypeId;
+  static constexpr std::string_view kFullName = Stored::kFullName;
 
-  List<Entry> entries = {};  // The best first.
-  Value outside = {};        // Nobody outside is better. Empty: nobody is outside.
-  std::int32_t level = 0;    // Into how many groups the board is cut. 0: Zeze 1.6 wrote this.
+  Entries entries = {};    // The best first.
+  Value outside = {};      // Nobody outside is better. Empty: nobody is outside.
+  std::int32_t level = 0;  // Into how many groups the board is cut. 0: Zeze 1.6 wrote this.
   // The roles, in the list or not, that come first in the order of RankSamplePlace, with their
   // values: a fair sample of all that were ever updated.
   List<Entry> sample = {};
@@ -118,32 +172,26 @@ struct RankGroup {
 
   // What an update will do; see Plan.
   struct Step {
-    RankChange change = RankChange::kNone;
+    enum class Kind : std::uint8_t { kStay, kReplace, kEnter, kMove, kLeave, kStayOutside };
+    Kind kind = Kind::kStay;
     bool edits = false;  // False: nothing is to be written.
-    std::size_t from = kNone;
-    std::size_t to = kNone;        // In the list without the role. kNone: not in the list.
-    bool becomes_outside = false;  // The value is the best of those outside.
-    std::size_t sample_at = kNone;
     bool sample_has_role = false;
+    typename Entries::Place place = {};  // Of the role before.
+    std::size_t sample_at = kNoSample;
+
+    RankChange change() const;
   };
 
-  // Where the role stands in the list, counted from 0; kNone: it does not.
-  std::size_t Find(std::int64_t role) const {
-    if (index.size() != entries.size()) return Scan(role);
-    for (std::size_t i = index.Find(role, 0); i != kNone; i = index.Find(role, i + 1)) {
-      if (entries[i].role == role) return i;
-    }
-    return kNone;
-  }
+  bool Contains(std::int64_t role) const { return static_cast<bool>(entries.Find(role)); }
 
   Step Plan(std::int64_t role, const Value& value, const Rule& rule) const;
-  // The step must have been planned on equal contents.
+  // On a copy of the group for which the step was planned.
   void Apply(const Step& step, std::int64_t role, const Value& value, const Rule& rule);
 
   RankChange Update(std::int64_t role, const Value& value, const Rule& rule) {
     const Step step = Plan(role, value, rule);
     if (step.edits) Apply(step, role, value, rule);
-    return step.change;
+    return step.change();
   }
 
   // The role is gone, in the list and out of it. False if the group knew nothing of it.
@@ -156,46 +204,30 @@ struct RankGroup {
   // a shorter list has everybody. Of a longer one all that is known is that the last is the worst.
   Value OutsideFor(std::size_t shown_count) const {
     if (level != 0 || entries.empty() || entries.size() < shown_count) return outside;
-    return entries.back().value;
+    return entries.Last().value;
   }
 
   // Adds what another group knows. Of a role in both the better value counts.
   void Merge(const RankGroup& other, const Rule& rule, std::size_t shown_count);
 
+  Stored ToStored() const;
+
   template <typename Visitor>
   static constexpr void ForEachField(Visitor&& visit) {
-    visit(Field{1, "RankList"}, &RankGroup::entries);
-    visit(Field{101, "Outside"}, &RankGroup::outside);
-    visit(Field{102, "ConcurrentLevel"}, &RankGroup::level);
-    visit(Field{103, "Sample"}, &RankGroup::sample);
-    visit(Field{104, "SampleLimit"}, &RankGroup::sample_limit);
+    Stored::template ForEachField<RankGroup>(visit);
   }
-  void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
-  void Decode(ByteReader& in) { DecodeFields(*this, in); }
-  bool operator==(const RankGroup& other) const { return EqualFields(*this, other); }
-  std::string ToString() const { return FormatFields(*this); }
-  bool HasNegative() const { return HasNegativeFields(*this); }
-
-  // Derived from the list, kept by edits and not stored: of another size than the list, it has to
-  // be made.
-  internal::RoleIndex index = {};
+  void Encode(ByteWriter& out) const { ToStored().Encode(out); }
+  void Decode(ByteReader& in);
+  bool operator==(const RankGroup& other) const { return ToStored() == other.ToStored(); }
+  std::string ToString() const { return ToStored().ToString(); }
+  bool HasNegative() const { return ToStored().HasNegative(); }
 
  private:
-  std::size_t Scan(std::int64_t role) const {
-    std::size_t i = 0;
-    for (const Entry& entry : entries) {
-      if (entry.role == role) return i;
-      ++i;
-    }
-    return kNone;
-  }
+  static constexpr std::size_t kNoSample = ~std::size_t{0};
 
-  // How many entries come before somebody who reaches this value now.
-  std::size_t PlaceOf(const Value& value, const Rule& rule) const {
-    return entries.PartitionPoint(
-        [&](const Entry& entry) { return !rule.better(value, entry.value); });
+  bool BeatsAllOutside(const Value& value, const Rule& rule) const {
+    return outside.empty() || rule.better(value, outside);
   }
-
   std::size_t SamplePlace(std::uint64_t place) const {
     return sample.PartitionPoint(
         [place](const Entry& entry) { return RankSamplePlace(entry.role) < place; });
@@ -205,100 +237,112 @@ struct RankGroup {
   void ApplySample(const Step& step, std::int64_t role, const Value& value, const Rule& rule);
   void TrimSample(const Rule& rule);
   void MergeSample(const RankGroup& other, const Rule& rule);
-  void MakeIndex();
   void Trim(const Rule& rule);
 };
 
 template <typename... Beans>
+RankChange RankGroup<Beans...>::Step::change() const {
+  switch (kind) {
+    case Kind::kEnter:
+      return RankChange::kEntered;
+    case Kind::kMove:
+      return RankChange::kMoved;
+    case Kind::kLeave:
+      return RankChange::kLeft;
+    default:
+      return RankChange::kNone;
+  }
+}
+
+template <typename... Beans>
 typename RankGroup<Beans...>::Step RankGroup<Beans...>::Plan(std::int64_t role, const Value& value,
                                                              const Rule& rule) const {
+  using Kind = typename Step::Kind;
   Step step;
-  step.from = Find(role);
   PlanSample(role, value, rule, step);
-  if (step.from != kNone) {
-    const Value& old = entries[step.from].value;
-    const bool rises = rule.better(value, old);
-    if (!rises && !rule.better(old, value)) {  // Rule 1; the beans may differ in what is no rank.
-      step.to = step.from;
-      step.edits = step.edits || !(value == old);
-      return step;
+  step.place = entries.Find(role);
+  if (step.place) {
+    const Value& old = entries.At(step.place).value;
+    if (rule.better(value, old) || rule.better(old, value)) {
+      step.kind = BeatsAllOutside(value, rule) ? Kind::kMove : Kind::kLeave;
+    } else if (!(value == old)) {  // The beans differ in what is no rank.
+      step.kind = Kind::kReplace;
     }
-    if (outside.empty() || rule.better(value, outside)) {
-      const std::size_t place = PlaceOf(value, rule);
-      step.to = rises ? place : place - 1;  // A falling role was counted itself.
-      step.change = step.to == step.from ? RankChange::kNone : RankChange::kMoved;
-    } else {
-      step.change = RankChange::kLeft;
-    }
-    step.edits = true;
-    return step;
+  } else if (BeatsAllOutside(value, rule)) {
+    const bool room = entries.size() < rule.computed_count;
+    const bool enters = room || rule.better(value, entries.Last().value);
+    step.kind = enters ? Kind::kEnter : Kind::kStayOutside;
   }
-  if (!outside.empty() && !rule.better(value, outside)) return step;
-  const std::size_t place = PlaceOf(value, rule);
-  if (place < rule.computed_count) {
-    step.to = place;
-    step.change = RankChange::kEntered;
-  } else {
-    step.becomes_outside = true;
-  }
-  step.edits = true;
+  step.edits = step.edits || step.kind != Kind::kStay;
   return step;
 }
 
 template <typename... Beans>
 void RankGroup<Beans...>::Apply(const Step& step, std::int64_t role, const Value& value,
                                 const Rule& rule) {
+  using Kind = typename Step::Kind;
   ApplySample(step, role, value, rule);
-  if (step.becomes_outside) outside = value;
-  if (step.from == kNone && step.to == kNone) return;
-  if (step.from == step.to) {
-    entries.Set(step.to, Entry{role, value});
-    return;
+  switch (step.kind) {
+    case Kind::kStay:
+      break;
+    case Kind::kReplace:
+      entries.Replace(step.place, value);
+      break;
+    case Kind::kMove:
+    case Kind::kLeave:
+      entries.Erase(step.place);
+      if (step.kind == Kind::kMove) entries.Insert({role, value}, rule.better);
+      break;
+    case Kind::kEnter:
+      entries.Insert({role, value}, rule.better);
+      Trim(rule);
+      break;
+    case Kind::kStayOutside:  // The best of those outside.
+      outside = value;
+      break;
   }
-  if (index.size() != entries.size()) MakeIndex();
-  if (step.from != kNone) entries.Erase(step.from);
-  if (step.to != kNone) entries.Insert(step.to, Entry{role, value});
-  if (step.to == kNone) {
-    index.Erase(step.from);
-  } else if (step.from == kNone) {
-    index.Insert(step.to, role);
-  } else {
-    index.Move(step.from, step.to);
-  }
-  Trim(rule);
 }
 
-// Entries are ordered, so the last that is dropped is the best of those dropped.
+// The last that is dropped is the best of those dropped.
 template <typename... Beans>
 void RankGroup<Beans...>::Trim(const Rule& rule) {
   while (entries.size() > rule.computed_count) {
-    outside = entries.back().value;
-    entries.PopBack();
-    index.Erase(entries.size());
+    outside = entries.Last().value;
+    entries.PopLast();
   }
 }
 
 template <typename... Beans>
 bool RankGroup<Beans...>::Remove(std::int64_t role) {
-  bool known = false;
-  if (const std::size_t place = Find(role); place != kNone) {
-    if (index.size() != entries.size()) MakeIndex();
-    entries.Erase(place);
-    index.Erase(place);
-    known = true;
-  }
+  const typename Entries::Place place = entries.Find(role);
+  if (place) entries.Erase(place);
   for (std::size_t i = 0; i < sample.size(); ++i) {
     if (sample[i].role != role) continue;
     sample.Erase(i);
     return true;
   }
-  return known;
+  return static_cast<bool>(place);
 }
 
 template <typename... Beans>
-void RankGroup<Beans...>::MakeIndex() {
-  index.Clear();
-  for (const Entry& entry : entries) index.Insert(index.size(), entry.role);
+StoredRankGroup<Beans...> RankGroup<Beans...>::ToStored() const {
+  Stored stored{.outside = outside, .level = level, .sample = sample, .sample_limit = sample_limit};
+  entries.ForEach([&stored](const Entry& entry) {
+    stored.entries.PushBack(entry);
+    return true;
+  });
+  return stored;
+}
+
+template <typename... Beans>
+void RankGroup<Beans...>::Decode(ByteReader& in) {
+  Stored stored;
+  stored.Decode(in);
+  entries = Entries(std::vector<Entry>(stored.entries.begin(), stored.entries.end()));
+  outside = std::move(stored.outside);
+  level = stored.level;
+  sample = std::move(stored.sample);
+  sample_limit = stored.sample_limit;
 }
 
 template <typename... Beans>
@@ -317,7 +361,7 @@ void RankGroup<Beans...>::PlanSample(std::int64_t role, const Value& value, cons
 template <typename... Beans>
 void RankGroup<Beans...>::ApplySample(const Step& step, std::int64_t role, const Value& value,
                                       const Rule& rule) {
-  if (step.sample_at == kNone) return;
+  if (step.sample_at == kNoSample) return;
   if (step.sample_has_role) {
     sample.Set(step.sample_at, Entry{role, value});
     return;
@@ -338,14 +382,13 @@ template <typename... Beans>
 void RankGroup<Beans...>::Adopt(std::int32_t new_level, std::size_t shown_count) {
   outside = OutsideFor(shown_count);
   level = new_level;
+  std::vector<Entry> all;
   std::unordered_set<std::int64_t> seen;
-  for (std::size_t i = 0; i < entries.size();) {  // What comes from elsewhere is not trusted.
-    if (seen.insert(entries[i].role).second) {
-      ++i;
-    } else {
-      entries.Erase(i);
-    }
-  }
+  entries.ForEach([&](const Entry& entry) {  // What comes from elsewhere may have a role twice.
+    if (seen.insert(entry.role).second) all.push_back(entry);
+    return true;
+  });
+  entries = Entries(std::move(all));
 }
 
 template <typename... Beans>
@@ -353,17 +396,18 @@ void RankGroup<Beans...>::Merge(const RankGroup& other, const Rule& rule, std::s
   const Value theirs = other.OutsideFor(shown_count);
   if (outside.empty() || (!theirs.empty() && rule.better(theirs, outside))) outside = theirs;
 
-  std::vector<Entry> all(entries.begin(), entries.end());
-  all.insert(all.end(), other.entries.begin(), other.entries.end());
+  std::vector<Entry> all = entries.ToVector();
+  const std::vector<Entry> more = other.entries.ToVector();
+  all.insert(all.end(), more.begin(), more.end());
   std::stable_sort(all.begin(), all.end(),
                    [&](const Entry& a, const Entry& b) { return rule.better(a.value, b.value); });
-  entries.Clear();
+  std::vector<Entry> merged;
   std::unordered_set<std::int64_t> seen;
-  for (const Entry& entry : all) {
+  for (Entry& entry : all) {
     if (!outside.empty() && rule.better(outside, entry.value)) break;
-    if (seen.insert(entry.role).second) entries.PushBack(entry);
+    if (seen.insert(entry.role).second) merged.push_back(std::move(entry));
   }
-  MakeIndex();
+  entries = Entries(std::move(merged));
   Trim(rule);
   MergeSample(other, rule);
 }

@@ -24,14 +24,6 @@ namespace zeze {
 
 namespace internal {
 
-// A number that is not there is the least.
-template <typename Value>
-bool LargerLong(const Value& a, const Value& b) {
-  const BValueLong* x = a.template As<BValueLong>();
-  const BValueLong* y = b.template As<BValueLong>();
-  return x != nullptr && (y == nullptr || x->Value > y->Value);
-}
-
 template <typename... Beans>
 inline constexpr bool kHasLong = (std::same_as<Beans, BValueLong> || ...);
 
@@ -47,14 +39,13 @@ typename Rank<Beans...>::Settings Rank<Beans...>::Checked(Definition definition)
   const bool factor_is_at_least_two = definition.computed_factor >= 2;
   ZEZE_CHECK(factor_is_at_least_two);
   ZEZE_CHECK(definition.shown_count >= 1);
-  if constexpr (internal::kHasLong<Beans...>) {
-    if (definition.better == nullptr) definition.better = &internal::LargerLong<Value>;
-  }
+  const bool ordered = definition.better != nullptr || internal::kHasLong<Beans...>;
   const double computed =
       std::ceil(static_cast<double>(definition.shown_count) * definition.computed_factor);
   return {.shown_count = definition.shown_count,
           .computed_count = static_cast<std::size_t>(computed),
-          .better = std::move(definition.better)};
+          .better = RankOrder<Value>(std::move(definition.better)),
+          .ordered = ordered};
 }
 
 template <typename... Beans>
@@ -81,7 +72,7 @@ template <typename... Beans>
 Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& key,
                                                std::int64_t role, const Value& value) {
   const Settings& settings = SettingsOf(key.RankType);
-  ZEZE_CHECK(settings.better != nullptr);  // No order is defined for this rank type.
+  ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
   const RankRule<Value> rule = RuleOf(settings);
   const Group* group = table_.Get(tx, key);
   if (group == nullptr || group->level != static_cast<std::int32_t>(options_.concurrent_level)) {
@@ -91,7 +82,7 @@ Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& k
   const typename Group::Step step = group->Plan(role, value, rule);
   // Most updates of a large game end here, with the record only read.
   if (step.edits) table_.Edit(tx, key)->Apply(step, role, value, rule);
-  return step.change;
+  return step.change();
 }
 
 template <typename... Beans>
@@ -178,7 +169,7 @@ template <typename... Beans>
 Result<typename Rank<Beans...>::ViewPointer> Rank<Beans...>::Read(const RankBoard& board) {
   ZEZE_CHECK(engine_ != nullptr);
   const Settings& settings = SettingsOf(board.rank_type);
-  ZEZE_CHECK(settings.better != nullptr);  // No order is defined for this rank type.
+  ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
   const std::chrono::nanoseconds now = options_.views.clock->Now();
   std::vector<RankKey> keys;
   for (std::uint32_t i = 0; i < options_.concurrent_level; ++i) keys.push_back(board.Key(i));
@@ -265,7 +256,7 @@ Result<void> Rank<Beans...>::Merge(const RankBoard& from, const RankBoard& to) {
 template <typename... Beans>
 Result<void> Rank<Beans...>::MergeGroup(Transaction& tx, const RankKey& from, const RankKey& to) {
   const Settings& settings = SettingsOf(to.RankType);
-  ZEZE_CHECK(settings.better != nullptr);  // No order is defined for this rank type.
+  ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
   const Group* source = table_.Get(tx, from);
   if (source == nullptr) return {};
   if (Result<void> checked = CheckLevel(from, source->level); !checked.ok()) return checked;

@@ -158,7 +158,7 @@ TEST_F(RankTest, SeedHashGroupsAreStoredApartAndMergedByReaders) {
                   .table()
                   .Walk([&](const RankKey& key, const LongRank::Group& group) {
                     ++records;
-                    for (const auto& entry : group.entries) {
+                    for (const auto& entry : group.entries.ToVector()) {
                       EXPECT_EQ(rank().GroupOf(RoutingHash(entry.role)),
                                 static_cast<std::uint32_t>(key.ConcurrentId));
                       ++entries;

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <queue>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -94,26 +93,29 @@ class RankView {
 
   void MergeEntries(const std::vector<Group>& groups) {
     struct Source {
-      typename List<Entry>::const_iterator next;
+      std::vector<Entry> entries;
+      std::size_t next;
       std::size_t group;
+
+      const Value& value() const { return entries[next].value; }
     };
     std::size_t count = 0;
-    for (const Group& group : groups) count += group.entries.size();
-    entries_.reserve(count);
     std::vector<Source> sources;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (!groups[i].entries.empty()) sources.push_back({groups[i].entries.begin(), i});
+      count += groups[i].entries.size();
+      if (!groups[i].entries.empty()) sources.push_back({groups[i].entries.ToVector(), 0, i});
     }
+    entries_.reserve(count);
     const auto worse = [this](const Source& a, const Source& b) {
-      if (better_(b.next->value, a.next->value)) return true;
-      return b.group < a.group && !better_(a.next->value, b.next->value);
+      if (better_(b.value(), a.value())) return true;
+      return b.group < a.group && !better_(a.value(), b.value());
     };
     std::make_heap(sources.begin(), sources.end(), worse);
     while (!sources.empty()) {
       std::pop_heap(sources.begin(), sources.end(), worse);
       Source& source = sources.back();
-      entries_.push_back(*source.next);
-      if (++source.next == typename List<Entry>::const_iterator()) {
+      entries_.push_back(std::move(source.entries[source.next]));
+      if (++source.next == source.entries.size()) {
         sources.pop_back();
       } else {
         std::push_heap(sources.begin(), sources.end(), worse);
@@ -146,7 +148,7 @@ class RankView {
               : std::ldexp(1, 64) /
                     static_cast<double>(static_cast<std::uint64_t>(group.sample_limit));
       for (const Entry& entry : group.sample) {
-        if (group.Find(entry.role) == Group::kNone) outside_.push_back({entry.value, weight});
+        if (!group.Contains(entry.role)) outside_.push_back({entry.value, weight});
       }
     }
     std::stable_sort(

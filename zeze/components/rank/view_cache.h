@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -45,39 +46,28 @@ class ViewCache {
   // make() returns a Result<Pointer>.
   template <typename Make>
   Result<Pointer> Get(const RankBoard& board, const Make& make) {
-    std::shared_ptr<Slot> slot;
-    {
-      const MutexLock lock(mutex_);
-      const std::chrono::nanoseconds now = options_.clock->Now();
-      const auto found = slots_.find(board);
-      if (found != slots_.end()) {
-        slot = found->second;
-        slot->used_at = now;
-        if (slot->view != nullptr && now - slot->made_at < options_.lifetime) return slot->view;
-      } else {
-        slot = std::make_shared<Slot>();
-        slot->used_at = now;
-        slots_.emplace(board, slot);
-        DropOldest();
-      }
-      if (slot->making) return Await(*slot, now);
-      slot->making = true;
+    const std::chrono::nanoseconds now = options_.clock->Now();
+    Memo& memo = ThreadMemo();
+    const std::uint64_t serial = serial_.load(std::memory_order_acquire);
+    if (memo.serial == serial && memo.board == board && now - memo.made_at < options_.lifetime) {
+      return memo.view;
     }
-    const std::chrono::nanoseconds begun_at = options_.clock->Now();
-    try {
-      Result<Pointer> made = make();  // Without the lock: this reads records.
-      Finish(*slot, made, begun_at);
-      return made;
-    } catch (...) {
-      Finish(*slot, Error(ErrorCode::kUnavailable, "the board could not be merged"), begun_at);
-      throw;
+    std::chrono::nanoseconds made_at{};
+    Result<Pointer> found = GetShared(board, now, made_at, make);
+    if (found.ok()) {
+      // With a count of its own, so that threads that read the same board do not write to the same
+      // cache line.
+      const Pointer& view = found.value();
+      memo = {serial, board, made_at, Pointer(std::make_shared<Pointer>(view), view.get())};
     }
+    return found;
   }
 
   // The next call makes the board again.
   void Forget(const RankBoard& board) {
     const MutexLock lock(mutex_);
     slots_.erase(board);
+    serial_.store(NextSerial(), std::memory_order_release);
   }
 
  private:
@@ -89,6 +79,60 @@ class ViewCache {
     std::uint64_t makings = 0;
     bool making = false;
   };
+
+  // The board that a thread read last.
+  struct Memo {
+    std::uint64_t serial = 0;
+    RankBoard board = {};
+    std::chrono::nanoseconds made_at{};
+    Pointer view = nullptr;
+  };
+  static Memo& ThreadMemo() {
+    static thread_local Memo memo;
+    return memo;
+  }
+  // Of all caches of the process: no memo of one is taken for another's.
+  static std::uint64_t NextSerial() {
+    static std::atomic<std::uint64_t> last = 0;
+    return ++last;
+  }
+
+  template <typename Make>
+  Result<Pointer> GetShared(const RankBoard& board, std::chrono::nanoseconds now,
+                            std::chrono::nanoseconds& made_at, const Make& make) {
+    std::shared_ptr<Slot> slot;
+    {
+      const MutexLock lock(mutex_);
+      const auto found = slots_.find(board);
+      if (found != slots_.end()) {
+        Slot& there = *found->second;
+        there.used_at = now;
+        made_at = there.made_at;
+        if (there.view != nullptr && now - there.made_at < options_.lifetime) return there.view;
+        slot = found->second;
+      } else {
+        slot = std::make_shared<Slot>();
+        slot->used_at = now;
+        slots_.emplace(board, slot);
+        DropOldest();
+      }
+      if (slot->making) {
+        Result<Pointer> awaited = Await(*slot, now);
+        made_at = slot->made_at;
+        return awaited;
+      }
+      slot->making = true;
+    }
+    made_at = now;
+    try {
+      Result<Pointer> made = make();  // Without the lock: this reads records.
+      Finish(*slot, made, made_at);
+      return made;
+    } catch (...) {
+      Finish(*slot, Error(ErrorCode::kUnavailable, "the board could not be merged"), made_at);
+      throw;
+    }
+  }
 
   Result<Pointer> Await(Slot& slot, std::chrono::nanoseconds now) ZEZE_REQUIRES(mutex_) {
     if (slot.view != nullptr && now - slot.made_at < 2 * options_.lifetime) return slot.view;
@@ -122,6 +166,8 @@ class ViewCache {
   }
 
   const ViewCacheOptions options_;
+  // Changes when memos of threads must not be believed any more.
+  std::atomic<std::uint64_t> serial_ = NextSerial();
   Mutex mutex_;
   CondVar made_;
   std::unordered_map<RankBoard, std::shared_ptr<Slot>> slots_ ZEZE_GUARDED_BY(mutex_);
