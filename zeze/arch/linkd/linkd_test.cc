@@ -2,13 +2,16 @@
 
 #include "zeze/arch/linkd/linkd.h"
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -421,6 +424,43 @@ TEST(Linkd, DrainedServersKeepTheirClients) {
 
   EXPECT_EQ(2U, old.dispatched.value().size());
   EXPECT_EQ(3U, fresh.dispatched.value().size());
+}
+
+TEST(Linkd, NoMessageComesBehindTheAnswerToAnUnbind) {
+  Gateway gateway(TestOptions(), {.thread_count = 2});
+  TestProvider old(gateway, "1");
+  TestProvider fresh(gateway, "2");
+  old.Offer({kShop, kRank});
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<TestClient>(gateway, "c" + std::to_string(i)));
+    clients.back()->Request(kShop, 5, "x");
+    EXPECT_EQ("x", clients.back()->Answer());
+  }
+  fresh.Offer({kShop, kRank});
+  // While they go on asking.
+  std::atomic<bool> stop = false;
+  std::atomic<int> answered = 0;
+  std::thread players([&] {
+    while (!stop) {
+      for (const auto& client : clients) client->Request(kRank, 5, "y");
+      for (const auto& client : clients) {
+        EXPECT_EQ("y", client->Answer());
+        ++answered;
+      }
+    }
+  });
+  EXPECT_TRUE(Eventually([&] { return answered > 100; }));
+
+  EXPECT_EQ(0, old.Unbind({kShop, kRank}));
+  const std::size_t at_answer = old.dispatched.value().size();
+  const int answered_then = answered;
+  EXPECT_TRUE(Eventually([&] { return answered > answered_then + 100; }));
+  stop = true;
+  players.join();
+
+  EXPECT_EQ(at_answer, old.dispatched.value().size());
+  EXPECT_GE(fresh.dispatched.value().size(), 90U);
 }
 
 TEST(Linkd, ClientsGoToServersOfTheirMainVersion) {

@@ -189,6 +189,12 @@ class TestProvider {
     for (const std::int32_t module : modules) subscribe.modules.Put(module, {.Dynamic = true});
     EXPECT_EQ(0, CodeOf(connection_->CallAndWait<provider::Subscribe>(subscribe)));
   }
+  // What Offer did.
+  std::int64_t Unbind(const std::vector<std::int32_t>& modules) {
+    provider::BBind bind;
+    for (const std::int32_t module : modules) bind.modules.Put(module, {});
+    return CodeOf(connection_->CallAndWait<provider::UnBind>(bind));
+  }
   void SetDisableChoice(bool disabled) {
     EXPECT_EQ(
         0,
