@@ -31,57 +31,11 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/testing/fence_lease_conformance.h"
 #include "zeze/storage/testing/fenced_home.h"
 #include "zeze/storage/testing/loopback_proxy.h"
 
 namespace zeze {
-
-class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
- protected:
-  FenceConformanceTest() : home_(GetParam().make_home()) {}
-
-  std::unique_ptr<FencedProcess> Open(int proxy_port = 0) {
-    Result<std::unique_ptr<Storage>> opened = home_->Open(proxy_port);
-    EXPECT_TRUE(opened.ok()) << opened.error().message();
-    return std::make_unique<FencedProcess>(std::move(opened).value());
-  }
-
-  // Behind a proxy of its own.
-  std::unique_ptr<FencedProcess> OpenBehindProxy() {
-    proxy_ = std::make_unique<LoopbackProxy>(home_->port());
-    return Open(proxy_->port());
-  }
-
-  void AwaitOpenFlush(std::int32_t server_id) {
-    const auto deadline = SystemClock().Now() + std::chrono::seconds(30);
-    while (!home_->FlushIsOpen(server_id)) {
-      ASSERT_LT(SystemClock().Now(), deadline) << "the flush has not passed its fence";
-      std::this_thread::yield();
-    }
-  }
-
-  // Starts a flush that passes the fence and stops right before this text of it arrives.
-  std::future<std::string> FlushUpTo(std::string_view text, FencedProcess& process,
-                                     std::int32_t server_id, std::string_view key,
-                                     std::string_view value) {
-    proxy_->WhenClientSends(text, LoopbackProxy::Action::kHold);
-    std::future<std::string> outcome = std::async(
-        std::launch::async, [&process, key = std::string(key), value = std::string(value)] {
-          return process.FlushOutcome(key, value);
-        });
-    proxy_->AwaitTriggered();
-    AwaitOpenFlush(server_id);
-    return outcome;
-  }
-
-  std::future<std::string> FlushUpToCommit(FencedProcess& process, std::int32_t server_id,
-                                           std::string_view key, std::string_view value) {
-    return FlushUpTo("COMMIT", process, server_id, key, value);
-  }
-
-  const std::unique_ptr<FencedHome> home_;
-  std::unique_ptr<LoopbackProxy> proxy_;
-};
 
 #define ZEZE_NEEDS_NETWORK() \
   if (home_->port() == 0) GTEST_SKIP() << "no network between this storage and its rows"
@@ -340,89 +294,6 @@ TEST_P(FenceConformanceTest, ListsServersUntilTheyFinishOrAreEvicted) {
             (std::vector<LiveServer>{{7, 1, "holder 7", false}, {8, 1, "", true}}));
   EXPECT_EQ(global->fence().Read(9).value().epoch, 1);
   EXPECT_FALSE(global->fence().Read(9).value().live);
-}
-
-// Hole 26.
-TEST_P(FenceConformanceTest, ListsFencedEpochsUntilTheirLeaseIsOver) {
-  Open()->Start(7);
-  auto second = Open();
-  second->Start(7);
-  auto global = Open();
-  const std::int64_t term = global->RaiseTerm(0);
-  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
-  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
-  EXPECT_EQ(global->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 1, "", true}, {7, 2, "", true}}));
-
-  EXPECT_TRUE(global->fence().LeaseOver(7, 1).ok());
-  EXPECT_EQ(global->fence().ListLive().value(), (std::vector<LiveServer>{{7, 2, "", true}}));
-  EXPECT_TRUE(global->fence().LeaseOver(7, 2).ok());
-  EXPECT_TRUE(global->fence().LeaseOver(7, 2).ok());
-  EXPECT_TRUE(global->fence().ListLive().value().empty());
-}
-
-// Hole 31. Each epoch has its own: processes of one id are not always started alike, and some do
-// not say theirs.
-TEST_P(FenceConformanceTest, ListsTheLeaseThatEachEpochSaid) {
-  constexpr std::chrono::milliseconds kLong(20'000);
-  constexpr std::chrono::milliseconds kShort(3'000);
-  constexpr std::chrono::milliseconds kUnsaid(0);
-  auto global = Open();
-  const std::int64_t term = global->RaiseTerm(0);
-  Open()->Start(7, kLong);
-  EXPECT_EQ(global->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 1, "holder 7", false, kLong}}));
-
-  Open()->Start(7, kShort);
-  EXPECT_EQ(global->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 1, "", true, kLong}, {7, 2, "holder 7", false, kShort}}));
-
-  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
-  auto unsaid = Open();
-  unsaid->Start(7);
-  EXPECT_EQ(
-      global->fence().ListLive().value(),
-      (std::vector<LiveServer>{
-          {7, 1, "", true, kLong}, {7, 2, "", true, kShort}, {7, 4, "holder 7", false, kUnsaid}}));
-
-  EXPECT_TRUE(global->fence().LeaseOver(7, 1).ok());
-  EXPECT_TRUE(unsaid->fence().Finish().ok());
-  EXPECT_EQ(global->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 2, "", true, kShort}}));
-}
-
-TEST_P(FenceConformanceTest, KeepsTheLeaseOfAFencedEpochThatWantsToFinish) {
-  constexpr std::chrono::milliseconds kLease(20'000);
-  auto server = Open();
-  server->Start(7, kLease);
-  auto global = Open();
-  ASSERT_TRUE(global->fence().Evict(7, 1, 0, global->RaiseTerm(0)).ok());
-
-  EXPECT_EQ(FencedProcess::Outcome(server->fence().Finish()), "fenced");
-  EXPECT_EQ(global->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 1, "", true, kLease}}));
-}
-
-TEST_P(FenceConformanceTest, GoesOnWithWhatAnEarlierBuildMade) {
-  constexpr std::chrono::milliseconds kLease(20'000);
-  auto of_earlier_build = Open();
-  of_earlier_build->Start(7);
-  auto fenced = Open();
-  fenced->Start(8);
-  ASSERT_TRUE(fenced->fence().Evict(8, 1, 0, fenced->RaiseTerm(0)).ok());
-  if (!home_->BecomeOld()) GTEST_SKIP() << "this database has nothing of an earlier build";
-
-  auto server = Open();
-  server->Start(9, kLease);
-  EXPECT_EQ(server->fence().ListLive().value(),
-            (std::vector<LiveServer>{
-                {7, 1, "holder 7", false}, {8, 1, "", true}, {9, 1, "holder 9", false, kLease}}));
-  EXPECT_EQ(of_earlier_build->FlushOutcome("k", "v"), "ok");
-  EXPECT_TRUE(of_earlier_build->fence().Renew().ok());
-  EXPECT_TRUE(server->fence().LeaseOver(8, 1).ok());
-  EXPECT_TRUE(server->fence().Finish().ok());
-  EXPECT_EQ(of_earlier_build->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 1, "holder 7", false}}));
 }
 
 TEST_P(FenceConformanceTest, TakesNoFlushAfterFinish) {

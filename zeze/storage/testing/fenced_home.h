@@ -7,17 +7,21 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/testing/loopback_proxy.h"
 
 namespace zeze {
 
@@ -117,6 +121,53 @@ class FencedProcess {
  private:
   std::unique_ptr<Storage> storage_;
   StorageTable* table_;
+};
+
+class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
+ protected:
+  FenceConformanceTest() : home_(GetParam().make_home()) {}
+
+  std::unique_ptr<FencedProcess> Open(int proxy_port = 0) {
+    Result<std::unique_ptr<Storage>> opened = home_->Open(proxy_port);
+    EXPECT_TRUE(opened.ok()) << opened.error().message();
+    return std::make_unique<FencedProcess>(std::move(opened).value());
+  }
+
+  // Behind a proxy of its own.
+  std::unique_ptr<FencedProcess> OpenBehindProxy() {
+    proxy_ = std::make_unique<LoopbackProxy>(home_->port());
+    return Open(proxy_->port());
+  }
+
+  void AwaitOpenFlush(std::int32_t server_id) {
+    const auto deadline = SystemClock().Now() + std::chrono::seconds(30);
+    while (!home_->FlushIsOpen(server_id)) {
+      ASSERT_LT(SystemClock().Now(), deadline) << "the flush has not passed its fence";
+      std::this_thread::yield();
+    }
+  }
+
+  // Starts a flush that passes the fence and stops right before this text of it arrives.
+  std::future<std::string> FlushUpTo(std::string_view text, FencedProcess& process,
+                                     std::int32_t server_id, std::string_view key,
+                                     std::string_view value) {
+    proxy_->WhenClientSends(text, LoopbackProxy::Action::kHold);
+    std::future<std::string> outcome = std::async(
+        std::launch::async, [&process, key = std::string(key), value = std::string(value)] {
+          return process.FlushOutcome(key, value);
+        });
+    proxy_->AwaitTriggered();
+    AwaitOpenFlush(server_id);
+    return outcome;
+  }
+
+  std::future<std::string> FlushUpToCommit(FencedProcess& process, std::int32_t server_id,
+                                           std::string_view key, std::string_view value) {
+    return FlushUpTo("COMMIT", process, server_id, key, value);
+  }
+
+  const std::unique_ptr<FencedHome> home_;
+  std::unique_ptr<LoopbackProxy> proxy_;
 };
 
 }  // namespace zeze
