@@ -268,7 +268,7 @@ TEST_P(ClusterTest, AZombieStopsItself) {
   zombie->Signal(SIGCONT);
 
   EXPECT_EQ(kFencedStatus, zombie->AwaitEnd()) << zombie->said();
-  EXPECT_NE(std::string::npos, zombie->said().find("fenced")) << zombie->said();
+  EXPECT_TRUE(zombie->AwaitLine("fenced", kPatience)) << zombie->said();
   other->Signal(SIGTERM);
   EXPECT_EQ(0, other->AwaitEnd()) << other->said();
   EXPECT_EQ(0, Sum("cluster_accounts"));
