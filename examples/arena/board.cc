@@ -31,7 +31,7 @@ constexpr zeze::RankBoard kFights{.rank_type = 1};
 
 Board::Board(Players& players)
     : players_(players),
-      rank_({.concurrent_level = 16, .views = {.lifetime = std::chrono::seconds(1)}}) {}
+      rank_({.concurrent_level = 64, .views = {.lifetime = std::chrono::seconds(3)}}) {}
 
 std::int64_t Board::Update(zeze::Transaction& tx, std::int64_t role, std::int64_t score) {
   const auto updated = rank_.Update(tx, kFights, role, zeze::RankLong(score));

@@ -139,7 +139,15 @@ class World {
       std::optional<std::int64_t> open;
       std::int64_t last = 0;
       bool broken = false;
-      const std::optional<BNotifyQueue> history = history_.ReadCopy(role).value();
+      // Of one moment: what happens in the background goes on.
+      std::optional<BNotifyQueue> history;
+      std::optional<Login<RoleId>> live;
+      servers_.application->Call("look", [&](Transaction& tx) {
+        const BNotifyQueue* stored = history_.Get(tx, role);
+        history = stored == nullptr ? std::nullopt : std::optional(*stored);
+        live = servers_[0].logins.Find(tx, role);
+        return 0;
+      });
       if (!history) continue;
       for (const Binary& entry : history->Frames) {
         const auto space = entry.bytes.find(' ');
@@ -164,7 +172,6 @@ class World {
           open.reset();
         }
       }
-      const std::optional<Login<RoleId>> live = servers_[0].Find(role);
       ASSERT_EQ(live.has_value(), open.has_value());
       if (live) {
         ASSERT_EQ(live->version, *open);

@@ -128,8 +128,10 @@ Result<void> Logins<Key>::Start(Application& application, std::int32_t server_id
   ZEZE_CHECK(impl_->environment.application == nullptr);
   impl_->environment.application = &application;
   impl_->environment.server_id = server_id;
-  // What a crash has left behind.
-  Result<std::size_t> ended = impl_->book.LogoutAllOf(server_id, true);
+  // What a crash has left behind. The server does not wait for its own old lease: who logs in again
+  // meanwhile ends the old login himself.
+  Result<std::size_t> ended =
+      impl_->book.LogoutAllOf(server_id, true, internal::LoginBook<Key>::Unfinished::kGoOn);
   if (!ended.ok()) return ended.error();
   if (ended.value() > 0) {
     ZEZE_LOG_INFO("server {}: {} logins from before its start have ended", server_id,

@@ -225,7 +225,8 @@ void LoginBook<Key>::RemoveStaleLocal(Transaction& tx, const Key& key) {
 }
 
 template <typename Key>
-Result<std::size_t> LoginBook<Key>::LogoutAllOf(std::int32_t server_id, bool crashed) {
+Result<std::size_t> LoginBook<Key>::LogoutAllOf(std::int32_t server_id, bool crashed,
+                                                Unfinished unfinished) {
   struct Entry {
     Key key;
     std::int64_t version;
@@ -238,33 +239,44 @@ Result<std::size_t> LoginBook<Key>::LogoutAllOf(std::int32_t server_id, bool cra
   std::size_t ended = 0;
   std::size_t failed = 0;
   for (const Entry& entry : entries) {
-    (LogoutOneOf(server_id, entry.key, entry.version, crashed) ? ended : failed) += 1;
+    const auto procedure = [=, this](Transaction& tx) {
+      LogoutOneOf(tx, server_id, entry.key, entry.version, crashed);
+      return result_code::kSuccess;
+    };
+    // If one cannot be had, most of the others cannot either.
+    const bool at_once = failed == 0 || unfinished == Unfinished::kReport;
+    if (at_once &&
+        environment_.application->Call("log out of a server", procedure) == result_code::kSuccess) {
+      ++ended;
+      continue;
+    }
+    ++failed;
+    if (unfinished == Unfinished::kGoOn) {
+      environment_.RunUntilDone("log out of a server", procedure);
+    }
   }
-  if (failed == 0) return ended;
+  if (failed == 0 || unfinished == Unfinished::kGoOn) return ended;
   return Error(ErrorCode::kUnavailable,
                fmt::format("{} of {} logins of server {} could not be ended: try again", failed,
                            entries.size(), server_id));
 }
 
 template <typename Key>
-bool LoginBook<Key>::LogoutOneOf(std::int32_t server_id, const Key& key, std::int64_t version,
-                                 bool crashed) {
-  const std::int64_t code =
-      environment_.application->Call("log out of a server", [&](Transaction& tx) {
-        const std::optional<LoginRecord> record = kind_.Get(tx, key);
-        if (!record || !record->IsLogin(version)) {
-          kind_.RemoveServerLogin(tx, server_id, key);
-          return result_code::kSuccess;
-        }
-        if (crashed && !record->notify_marks.empty()) kind_.PutQueue(tx, key, {.Lost = true});
-        if (record->state == LoginState::kLoggedIn) {
-          KickAfterCommit(tx, record->link, BKick::ErrorReconnectServer, "the server has gone");
-        }
-        EndLogin(tx, key, *record, LogoutReason::kServerGone);
-        kind_.RemoveServerLogin(tx, server_id, key);
-        return result_code::kSuccess;
-      });
-  return code == result_code::kSuccess;
+void LoginBook<Key>::LogoutOneOf(Transaction& tx, std::int32_t server_id, const Key& key,
+                                 std::int64_t version, bool crashed) {
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (!record || !record->IsLogin(version)) {
+    // A newer login there has made this entry its own.
+    const bool newer = record && record->live() && record->server_id == server_id;
+    if (!newer) kind_.RemoveServerLogin(tx, server_id, key);
+    return;
+  }
+  if (crashed && !record->notify_marks.empty()) kind_.PutQueue(tx, key, {.Lost = true});
+  if (record->state == LoginState::kLoggedIn) {
+    KickAfterCommit(tx, record->link, BKick::ErrorReconnectServer, "the server has gone");
+  }
+  EndLogin(tx, key, *record, LogoutReason::kServerGone);
+  kind_.RemoveServerLogin(tx, server_id, key);
 }
 
 template <typename Key>

@@ -60,9 +60,13 @@ class LoginBook {
   // Removes local data whose login is not live any more, or elsewhere.
   void RemoveStaleLocal(Transaction& tx, const Key& key);
 
-  // Ends all logins of a server. `crashed`: what it sent and did not save is unknown, so clients
-  // that listen to reliable notifies must log in afresh.
-  Result<std::size_t> LogoutAllOf(std::int32_t server_id, bool crashed);
+  // Ends all logins of a server that it has now, not those that begin meanwhile. `crashed`: what it
+  // sent and did not save is unknown, so clients that listen to reliable notifies must log in
+  // afresh. Records of a server that has just crashed cannot be had before its lease is over:
+  // kGoOn tries again in the background, and returns how many have ended so far.
+  enum class Unfinished : std::uint8_t { kReport, kGoOn };
+  Result<std::size_t> LogoutAllOf(std::int32_t server_id, bool crashed,
+                                  Unfinished unfinished = Unfinished::kReport);
 
   // The login of a message's sender; none if the sender has been replaced or logged out.
   std::optional<Login<Key>> LoginOf(Transaction& tx, const ProviderSession& session);
@@ -81,7 +85,8 @@ class LoginBook {
   void RemoveLocal(Transaction& tx, const Key& key, LogoutReason reason);
   void KickAfterCommit(Transaction& tx, const LinkAddress& link, std::int32_t code,
                        const char* why);
-  bool LogoutOneOf(std::int32_t server_id, const Key& key, std::int64_t version, bool crashed);
+  void LogoutOneOf(Transaction& tx, std::int32_t server_id, const Key& key, std::int64_t version,
+                   bool crashed);
   void ScheduleLogout(Transaction& tx, const Key& key, std::int64_t version,
                       std::chrono::nanoseconds delay);
 
