@@ -27,7 +27,8 @@ struct RankPosition {
   bool exact = false;
 };
 
-// Immutable, so threads share it.
+// Immutable, so threads share it. Spans are good while somebody holds the view: in a loop, keep its
+// pointer in a variable first.
 template <typename... Beans>
 class RankView {
  public:

@@ -1,0 +1,56 @@
+// RankRedirect: updates of leaderboards go to the server that owns the group.
+//
+//   arch::RankRedirect router;                        // Outlives the rank.
+//   LongRank rank({.router = &router});
+//   application.AddModule(rank);
+//   ...
+//   arch::Redirect redirect(application, io, agent, options);
+//   router.Connect(redirect, rank);                   // Before redirect.Start().
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "zeze/app/application.h"
+#include "zeze/arch/redirect/redirect.h"
+#include "zeze/components/rank/rank.h"
+#include "zeze/components/rank/rank_router.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze::arch {
+
+// Thread-safe after Connect. Until then, and while nobody is known to own a group, updates run in
+// the process that asks for them: right, because records are coherent, only slower.
+class RankRedirect final : public RankRouter {
+ public:
+  // As Zeze 1.6 calls it: servers of both kinds send each other updates.
+  static constexpr std::string_view kMethod = "Zeze.Game.Rank:updateRank";
+
+  // Both outlive this.
+  template <typename... Beans>
+  void Connect(Redirect& redirect, Rank<Beans...>& rank) {
+    Connect(redirect, rank.id(),
+            [&rank](Transaction& tx, std::int32_t hash, std::string_view parameters) {
+              return rank.UpdateEncoded(tx, static_cast<std::uint32_t>(hash), parameters);
+            });
+  }
+
+  bool OwnsGroup(std::uint32_t group, std::uint32_t level) override;
+  void Send(std::uint32_t group, std::uint32_t level, std::string parameters,
+            Completion done) override;
+
+ private:
+  using Run =
+      std::function<std::int64_t(Transaction& tx, std::int32_t hash, std::string_view parameters)>;
+
+  void Connect(Redirect& redirect, std::int32_t module_id, Run run);
+
+  std::int32_t module_id_ = 0;
+  std::atomic<Redirect*> redirect_ = nullptr;  // Publishes module_id_.
+};
+
+}  // namespace zeze::arch
