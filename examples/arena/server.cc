@@ -40,8 +40,8 @@ int Fail(const zeze::Error& error) {
   return 1;
 }
 
-// The modules of the arena. Every server has all of them, for their tables; provider.module.binds.xml
-// says which of them it offers to clients.
+// The modules of the arena. Every server has all of them, for their tables;
+// provider.module.binds.xml says which of them it offers to clients.
 struct Modules {
   Players players;
   Board board{players};
