@@ -202,6 +202,9 @@ void ThreadPool::Impl::WakeIfNeeded() {
   {
     MutexLock lock(idle_mutex_);
     if (idle_.empty() || searching_.load() > 0) return;
+    // The threads have ended, or will: one that was counted as awake again would be waited for for
+    // ever. What was posted too late is discarded by Post.
+    if (state_.load() == State::kStopped) return;
     if (workers_.size() - idle_.size() < eager_thread_count_) {
       notified = idle_.back();
       Wake(idle_.size() - 1);
