@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/app/session.h"
 #include "zeze/arch/redirect/redirect.h"
 #include "zeze/arch/redirect/testing/redirect_cluster.h"
 #include "zeze/base/testing/hex.h"
@@ -89,19 +90,6 @@ RawAnswer Call(RawClient& client, const direct::BModuleRedirectArgument& argumen
   parsed.result.Decode(in);
   EXPECT_TRUE(in.ok());
   return parsed;
-}
-
-template <typename P>
-std::string OneWayFrame(const typename P::Argument& argument) {
-  ByteWriter payload;
-  argument.Encode(payload);
-  ByteWriter out;
-  EncodeFrame({.module_id = P::kDescriptor.module_id,
-               .protocol_id = P::kDescriptor.protocol_id,
-               .family = FrameFamily::kOneWay,
-               .payload = payload.view()},
-              out);
-  return out.Release();
 }
 
 TEST(DirectLinks, AnAnnouncementIsAnswered) {
@@ -260,7 +248,7 @@ TEST(DirectLinks, ACallToAllOfAnotherImplementationIsAnswered) {
                                             .Params = Binary(parameters.Release()),
                                             .Version = 3};
   const auto ask = [&] {
-    peer->Send(OneWayFrame<direct::ModuleRedirectAllRequest>(request));
+    peer->Send(EncodeOneWayFrame<direct::ModuleRedirectAllRequest>(request));
     const std::optional<Frame> frame = peer->ReadFrame();
     RedirectAllReply<std::string> all;
     if (!frame.has_value()) return all;
@@ -308,7 +296,7 @@ TEST(DirectLinks, ResultsThatNobodyAskedForAreIgnored) {
   direct::BModuleRedirectAllResult result{.SessionId = 1};
   // Groups of server 5, a group that does not exist, and a negative one.
   for (const std::int32_t group : {0, 1, 99, -1}) result.Hashs.Put(group, {});
-  peer->Send(OneWayFrame<direct::ModuleRedirectAllResult>(result));
+  peer->Send(EncodeOneWayFrame<direct::ModuleRedirectAllResult>(result));
   EXPECT_TRUE(RedirectCluster::AwaitTrue(
       [&] { return cluster.redirect(5).GetStatistics().ignored_results == 4; }));
   EXPECT_EQ(1U, cluster.redirect(5).GetStatistics().all_calls);
@@ -330,12 +318,12 @@ TEST(DirectLinks, MutatedMessagesHarmNobody) {
   const std::vector<std::string> valid = {
       Announcement(3), RawClient::RequestFrame<direct::ModuleRedirect>(2, CallOfWhere("hello")),
       RawClient::RequestFrame<direct::ModuleRedirect>(3, deposit),
-      OneWayFrame<direct::ModuleRedirectAllRequest>({.ModuleId = ModuleBank::kModuleId,
-                                                     .HashCodeConcurrentLevel = 8,
-                                                     .HashCodes = {1, 2, 3},
-                                                     .SessionId = 1,
-                                                     .MethodFullName = "Test.Bank:large"}),
-      OneWayFrame<direct::ModuleRedirectAllResult>({.SessionId = 1, .Hashs = {}})};
+      EncodeOneWayFrame<direct::ModuleRedirectAllRequest>({.ModuleId = ModuleBank::kModuleId,
+                                                           .HashCodeConcurrentLevel = 8,
+                                                           .HashCodes = {1, 2, 3},
+                                                           .SessionId = 1,
+                                                           .MethodFullName = "Test.Bank:large"}),
+      EncodeOneWayFrame<direct::ModuleRedirectAllResult>({.SessionId = 1, .Hashs = {}})};
   for (int round = 0; round < 400; ++round) {
     const auto stranger = Connect(cluster.redirect(5));
     std::string bytes = valid[random() % valid.size()];
