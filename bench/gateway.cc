@@ -193,12 +193,12 @@ struct Arena {
 // --- figures ------------------------------------------------------------------------------------
 
 // One request at a time on each of many connections.
-void RoundTrips(Run& run, std::size_t payload_bytes, double cpu_goal, double rate_goal) {
-  Arena arena(run, kConnections, 1, payload_bytes);
+void RoundTrips(Run& run, std::size_t connections, double cpu_goal, double rate_goal) {
+  Arena arena(run, connections, 1, 64);
   std::vector<Contest> contests = arena.Contests();
   RunInTurns(contests, 3 * run.settings().seconds);
   run.Report(
-      {.name = fmt::format("gateway.round_trip_{}", payload_bytes),
+      {.name = fmt::format("gateway.round_trip_{}", connections),
        .value = Median(contests[0].cpu_us),
        .unit = "us",
        .peer = "nginx stream",
@@ -206,7 +206,7 @@ void RoundTrips(Run& run, std::size_t payload_bytes, double cpu_goal, double rat
        .ratio = MedianRatio(contests[0].cpu_us, contests[1].cpu_us),
        .goal = Goal::RatioAtMost(cpu_goal),
        .note = fmt::format("CPU of the gateway; haproxy {:.2f}", Median(contests[2].cpu_us))});
-  run.Report({.name = fmt::format("gateway.rate_{}", payload_bytes),
+  run.Report({.name = fmt::format("gateway.rate_{}", connections),
               .value = Median(contests[0].rates),
               .unit = "round trips/s",
               .peer = "nginx stream",
@@ -313,7 +313,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"gateway.round_trip_64",
      "64 connections with one request of 64 bytes each, through a gateway to a server and back",
      &RoundTrips64},
-    {"gateway.round_trip_1000", "the same with 1,000 bytes", &RoundTrips1000},
+    {"gateway.round_trip_1000", "the same with 1,000 connections", &RoundTrips1000},
     {"gateway.pipelined", "64 connections x 16 requests of 64 bytes", &Pipelined},
     {"gateway.latency_1", "one client, one request at a time", &Latency1},
     {"gateway.idle_bytes", "memory of a client that is connected and says nothing", &IdleBytes},

@@ -153,6 +153,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   virtual Result<void> SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
                                   std::int64_t result_code, PayloadWriter payload) = 0;
 
+  // For answers that nobody is in a hurry for: may wait a millisecond for other output to leave
+  // with, which spares the peer a wake-up. On a network thread; elsewhere like SendAnswer.
+  virtual Result<void> SendAnswerSoon(const ProtocolDescriptor& protocol, std::int64_t session_id,
+                                      std::int64_t result_code, PayloadWriter payload) = 0;
+
   // Whole frames, header included, as they are.
   virtual Result<void> SendFrames(std::string_view frames) = 0;
 

@@ -332,8 +332,9 @@ Result<void> Linkd::Impl::OnSend(Connection& connection, const Frame& frame) {
                       (only_check ? client->IsOpen() : Deliver(*client, send.type, send.frame));
     if (!done) result.ErrorLinkSids.PushBack(sid);
   });
-  return connection.SendAnswer(provider::Send::kDescriptor, frame.session_id, 0,
-                               [&result](ByteWriter& out) { result.Encode(out); });
+  // The client is in a hurry, the server is not.
+  return connection.SendAnswerSoon(provider::Send::kDescriptor, frame.session_id, 0,
+                                   [&result](ByteWriter& out) { result.Encode(out); });
 }
 
 Result<void> Linkd::Impl::OnBroadcast(Connection& connection, const Frame& frame) {

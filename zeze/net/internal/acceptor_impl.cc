@@ -126,14 +126,6 @@ Error ListenError(const std::string& service, const std::string& address, std::u
                             std::generic_category().message(error), advice)};
 }
 
-NetAddress LocalAddress(int descriptor) {
-  TcpEndpoint endpoint;
-  auto length = static_cast<socklen_t>(endpoint.capacity());
-  if (::getsockname(descriptor, endpoint.data(), &length) != 0) return {};
-  endpoint.resize(length);
-  return ToNetAddress(endpoint);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<AcceptorImpl>> AcceptorImpl::Open(std::shared_ptr<Service::Impl> service,
@@ -165,7 +157,7 @@ Result<std::shared_ptr<AcceptorImpl>> AcceptorImpl::Open(std::shared_ptr<Service
     bound = BindAndListen(ToEndpoint(address.value()), options.backlog);
   }
   if (bound.descriptor < 0) return ListenError(name, shown, options.port, bound.error);
-  const NetAddress address = LocalAddress(bound.descriptor);
+  const NetAddress address = LocalAddressOf(bound.descriptor);
   auto acceptor =
       std::make_shared<AcceptorImpl>(std::move(service), options, loop, bound.descriptor, address);
   return acceptor;
@@ -265,17 +257,10 @@ void AcceptorImpl::Admit(int descriptor) {
   }
   IoLoop& loop = service_->io.NextLoop();
   const auto start = [self = shared_from_this(), &loop, descriptor] {
-    TcpSocket socket(loop.context());
-    boost::system::error_code error;
-    std::ignore = socket.assign(boost::asio::ip::tcp::v6(), descriptor, error);
-    if (error) {
-      ::close(descriptor);
-      return self->service_->GiveUp();
-    }
     auto connection = std::make_shared<ConnectionImpl>(ConnectionImpl::Setup{
         .service = self->service_,
         .loop = loop,
-        .socket = std::move(socket),
+        .socket = SocketDescriptor(descriptor),
         .tls = self->options_.tls,
         .proxy_protocol = self->options_.proxy_protocol,
         .websocket_accept = self->websocket_,

@@ -1,19 +1,20 @@
 #include "zeze/net/internal/connection_impl.h"
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/socket_base.hpp>
-#include <boost/system/error_code.hpp>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
@@ -27,6 +28,7 @@
 #include "zeze/net/internal/io_loop.h"
 #include "zeze/net/internal/keep_alive.h"
 #include "zeze/net/internal/rpc_table.h"
+#include "zeze/net/internal/socket_poller.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/internal/tls_stream.h"
 #include "zeze/net/internal/websocket_codec.h"
@@ -45,12 +47,10 @@ std::int64_t NextConnectionId() {
   return next.fetch_add(1);
 }
 
-template <typename Option>
-void SetOption(TcpSocket& socket, const Option& option) {
+void SetOption(int descriptor, int level, int name, int value) {
   // What the system does not grant is not worth a connection.
-  boost::system::error_code error;
-  if (socket.set_option(option, error)) {
-    ZEZE_LOG_DEBUG("a socket option was not set: {}", error.message());
+  if (::setsockopt(descriptor, level, name, &value, sizeof value) != 0) {
+    ZEZE_LOG_DEBUG("a socket option was not set: {}", std::generic_category().message(errno));
   }
 }
 
@@ -68,7 +68,6 @@ ConnectionImpl::ConnectionImpl(Setup setup)
       connector_impl_(std::move(setup.connector)),
       may_flush_from_caller_(service_->options.send_from_caller && setup.tls == nullptr),
       socket_(std::move(setup.socket)),
-      descriptor_(socket_->native_handle()),
       proxy_protocol_(setup.proxy_protocol),
       websocket_(MakeWebSocket(setup, service_->options.frame_bytes_max)),
       dispatched_(service_->options.dispatched_messages_max,
@@ -80,9 +79,8 @@ ConnectionImpl::ConnectionImpl(Setup setup)
     tls_ = accepted() ? TlsStream::ForServer(std::move(setup.tls))
                       : TlsStream::ForClient(std::move(setup.tls), setup.tls_name);
   }
-  boost::system::error_code ignored;
-  local_address_ = ToNetAddress(socket_->local_endpoint(ignored));
-  peer_address_ = ToNetAddress(socket_->remote_endpoint(ignored));
+  local_address_ = LocalAddressOf(socket_.get());
+  peer_address_ = PeerAddressOf(socket_.get());
 }
 
 ConnectionImpl::~ConnectionImpl() = default;
@@ -92,23 +90,23 @@ std::shared_ptr<ConnectionImpl> ConnectionImpl::Self() {
 }
 
 void ConnectionImpl::SetSocketOptions() {
+  const int descriptor = socket_.get();
   // Processes that this one starts have no business with the peer.
-  static_cast<void>(::fcntl(descriptor_, F_SETFD, FD_CLOEXEC));
+  static_cast<void>(::fcntl(descriptor, F_SETFD, FD_CLOEXEC));
+  static_cast<void>(::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK));
   const SocketOptions& socket = options().socket;
-  SetOption(*socket_, boost::asio::ip::tcp::no_delay(socket.no_delay));
-  SetOption(*socket_, boost::asio::socket_base::keep_alive(socket.tcp_keep_alive));
+  SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, socket.no_delay ? 1 : 0);
+  SetOption(descriptor, SOL_SOCKET, SO_KEEPALIVE, socket.tcp_keep_alive ? 1 : 0);
   if (socket.send_buffer_bytes > 0) {
-    SetOption(*socket_, boost::asio::socket_base::send_buffer_size(socket.send_buffer_bytes));
+    SetOption(descriptor, SOL_SOCKET, SO_SNDBUF, socket.send_buffer_bytes);
   }
   if (socket.receive_buffer_bytes > 0) {
-    SetOption(*socket_, boost::asio::socket_base::receive_buffer_size(socket.receive_buffer_bytes));
+    SetOption(descriptor, SOL_SOCKET, SO_RCVBUF, socket.receive_buffer_bytes);
   }
 }
 
 void ConnectionImpl::Start() {
   SetSocketOptions();
-  boost::system::error_code ignored;
-  std::ignore = socket_->native_non_blocking(true, ignored);
   last_received_ = loop_.Now();
   last_sent_.store(last_received_.count());
   handshake_deadline_ = last_received_ + options().handshake_timeout;
@@ -116,6 +114,10 @@ void ConnectionImpl::Start() {
   if (!entered.ok()) return FailPeer(entered.error());
   Flush();
   UpdateDeadline();
+  if (closing_) return;
+  Result<SocketPoller::Ticket> watch = loop_.sockets().Watch(socket_.get(), Self());
+  if (!watch.ok()) return Close(watch.error().message());
+  watch_ = watch.value();
   StartReading();
 }
 
@@ -243,8 +245,8 @@ void ConnectionImpl::FinishClose() {
   handshake_deadline_ = stall_deadline_ = std::chrono::nanoseconds(0);
   keep_alive_.reset();
   loop_.SetDeadline(*this, std::chrono::nanoseconds(0));
-  socket_.reset();
-  descriptor_ = -1;
+  if (watch_ != 0) loop_.sockets().Unwatch(watch_, socket_.get());
+  socket_.Close();
   ZEZE_LOG_DEBUG("{}: closed: {}", Describe(), reason);
   for (RpcTable::Call& call : calls) {
     const RawReply reply{.outcome = RpcOutcome::kClosed, .result_code = rpc_code::kClosed};
@@ -279,7 +281,7 @@ void ConnectionImpl::FinishClose() {
 void ConnectionImpl::HangUp() {
   if (finished_ || closing_ || hung_up_) return;
   hung_up_ = true;
-  ::shutdown(descriptor_, SHUT_WR);
+  ::shutdown(socket_.get(), SHUT_WR);
   handshake_deadline_ = loop_.Now() + options().handshake_timeout;
   UpdateDeadline();
   StartReading();

@@ -29,6 +29,7 @@
 #include "zeze/net/internal/output_queue.h"
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/service_impl.h"
+#include "zeze/net/internal/socket_poller.h"
 #include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/internal/tls_stream.h"
 #include "zeze/net/internal/websocket_codec.h"
@@ -44,12 +45,15 @@ namespace zeze::internal {
 
 class ConnectorImpl;
 
-class ConnectionImpl final : public Connection, private DeadlineOwner, public FlushTarget {
+class ConnectionImpl final : public Connection,
+                             private DeadlineOwner,
+                             public FlushTarget,
+                             public SocketOwner {
  public:
   struct Setup {
     std::shared_ptr<Service::Impl> service;
     IoLoop& loop;
-    TcpSocket socket;  // Connected, of the loop.
+    SocketDescriptor socket;  // Connected.
     std::shared_ptr<ConnectorImpl> connector = nullptr;
     TlsContextPtr tls = nullptr;
     std::string tls_name = {};
@@ -79,6 +83,8 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
                            PayloadWriter payload, RawCompletion completion) override;
   Result<void> SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
                           std::int64_t result_code, PayloadWriter payload) override;
+  Result<void> SendAnswerSoon(const ProtocolDescriptor& protocol, std::int64_t session_id,
+                              std::int64_t result_code, PayloadWriter payload) override;
   Result<void> SendFrames(std::string_view frames) override;
 
  private:
@@ -120,6 +126,7 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
 
   // --- Input (connection_input.cc). On the loop's thread unless said otherwise. ---
 
+  void OnSocket(std::uint32_t news) override;
   void StartReading();
   void OnReadable();
   void BeginTurn();
@@ -174,10 +181,13 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   template <typename Write>
   bool Enqueue(Write&& write) ZEZE_REQUIRES(mutex_);
   FlushBy PrepareFlush() ZEZE_REQUIRES(mutex_);
+  Result<void> Answer(const ProtocolDescriptor& protocol, std::int64_t session_id,
+                      std::int64_t result_code, PayloadWriter payload, bool may_wait);
   void RunFlush(FlushBy by);
 
   // The loop's thread, or with send_from_caller any.
-  void OnFlush() override { Flush(); }
+  void OnFlush() override;
+  void OnLateFlush() override;
   void Flush();
   bool FlushOnce();
   Result<void> WriteOut(const ByteWriter* batch);
@@ -194,15 +204,17 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   const bool may_flush_from_caller_;
 
   // Of the loop's thread.
-  std::optional<TcpSocket> socket_;
-  int descriptor_ = -1;
+  SocketDescriptor socket_;
+  SocketPoller::Ticket watch_ = 0;  // 0: not watched.
   Phase phase_ = Phase::kProxy;
   bool proxy_protocol_ = false;
   bool was_ready_ = false;
   bool hung_up_ = false;
   std::atomic<bool> peer_failed_ = false;
   bool finished_ = false;
-  bool read_waiting_ = false;
+  bool reading_ = false;   // Input is wanted.
+  bool readable_ = false;  // There may be unread input, and no further news of it comes.
+  bool ending_ = false;    // The end of the input may stand behind it.
   bool write_waiting_ = false;
   bool backlog_ = false;  // There are frames in input_ that have not been looked at.
   std::unique_ptr<TlsStream> tls_;
@@ -236,6 +248,8 @@ class ConnectionImpl final : public Connection, private DeadlineOwner, public Fl
   bool close_when_sent_ ZEZE_GUARDED_BY(mutex_) = false;
   bool close_when_flushed_ ZEZE_GUARDED_BY(mutex_) = false;
   bool flush_requested_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool may_wait_ ZEZE_GUARDED_BY(mutex_) = false;  // All pending output, for the loop's late flush.
+  bool late_flush_ ZEZE_GUARDED_BY(mutex_) = false;  // The loop was asked for one.
   bool flushing_ ZEZE_GUARDED_BY(mutex_) = false;
   bool write_blocked_ ZEZE_GUARDED_BY(mutex_) = false;
   bool paused_for_output_ ZEZE_GUARDED_BY(mutex_) = false;             // FlushOnce resumes.

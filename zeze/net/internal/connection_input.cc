@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include <boost/system/error_code.hpp>
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -29,7 +29,6 @@
 #include "zeze/net/internal/handshake_machine.h"
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/service_impl.h"
-#include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/proxy_header.h"
 #include "zeze/net/rpc.h"
@@ -51,25 +50,41 @@ constexpr std::size_t kKeepInputBytes = 4096;
 
 }  // namespace
 
+void ConnectionImpl::OnSocket(std::uint32_t news) {
+  if (finished_) return;
+  if ((news & EPOLLOUT) != 0 && write_waiting_) OnWritable();
+  if ((news & ~std::uint32_t{EPOLLOUT}) == 0) return;
+  readable_ = true;
+  if ((news & ~std::uint32_t{EPOLLOUT | EPOLLIN}) != 0) ending_ = true;
+  if (reading_) OnReadable();
+}
+
 void ConnectionImpl::StartReading() {
-  if (read_waiting_ || finished_ || closing_) return;
-  read_waiting_ = true;
-  socket_->async_wait(TcpSocket::wait_read,
-                      [self = Self()](const boost::system::error_code& error) {
-                        self->read_waiting_ = false;
-                        if (!error) self->OnReadable();
-                      });
+  if (reading_ || finished_ || closing_) return;
+  reading_ = true;
+  // After the others of this turn.
+  if (readable_) {
+    loop_.Post(Task("read on", [self = Self()] {
+      if (self->reading_ && self->readable_) self->OnReadable();
+    }));
+  }
 }
 
 void ConnectionImpl::OnReadable() {
+  reading_ = false;
   if (finished_ || closing_) return;
   std::vector<char>& buffer = loop_.read_buffer();
-  const ssize_t count = ::recv(descriptor_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (count == 0) return Close("the peer closed the connection");
   if (count < 0) {
-    if (errno == EAGAIN || errno == EINTR) return StartReading();
-    return Close("reading failed: " + std::generic_category().message(errno));
+    if (errno != EAGAIN && errno != EINTR) {
+      return Close("reading failed: " + std::generic_category().message(errno));
+    }
+    readable_ = errno == EINTR;
+    return StartReading();
   }
+  // Less than was asked for: nothing is left, and what comes now is news again.
+  readable_ = ending_ || static_cast<std::size_t>(count) == buffer.size();
   if (hung_up_ || deaf_) return StartReading();
   if (options().keep_alive.check_period.count() > 0) last_received_ = loop_.Now();
   BeginTurn();

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include <boost/system/error_code.hpp>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -21,7 +20,6 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/internal/connection_impl.h"
 #include "zeze/net/internal/rpc_table.h"
-#include "zeze/net/internal/tcp_socket.h"
 #include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
@@ -34,6 +32,8 @@ namespace {
 
 // What an idle connection may keep of its buffers.
 constexpr std::size_t kKeepWireBytes = 32 << 10;
+// Answers that may wait, and as many of them as leave at once all the same.
+constexpr std::size_t kWaitingBytesMax = 16 << 10;
 
 // Everything in front of the payload, and the payload straight behind it.
 void WriteFrame(const ProtocolDescriptor& protocol, FrameFamily family, std::int64_t result_code,
@@ -92,6 +92,7 @@ Error ConnectionImpl::OverloadedError(const ProtocolDescriptor* protocol) const 
 }
 
 ConnectionImpl::FlushBy ConnectionImpl::PrepareFlush() {
+  may_wait_ = false;
   // Somebody flushes soon, or as soon as the socket takes more.
   if (flush_requested_ || write_blocked_) return FlushBy::kNobody;
   flush_requested_ = true;
@@ -138,15 +139,35 @@ Result<void> ConnectionImpl::SendFrames(std::string_view frames) {
 
 Result<void> ConnectionImpl::SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
                                         std::int64_t result_code, PayloadWriter payload) {
+  return Answer(protocol, session_id, result_code, payload, false);
+}
+
+Result<void> ConnectionImpl::SendAnswerSoon(const ProtocolDescriptor& protocol,
+                                            std::int64_t session_id, std::int64_t result_code,
+                                            PayloadWriter payload) {
+  return Answer(protocol, session_id, result_code, payload, loop_.IsCurrent());
+}
+
+Result<void> ConnectionImpl::Answer(const ProtocolDescriptor& protocol, std::int64_t session_id,
+                                    std::int64_t result_code, PayloadWriter payload,
+                                    bool may_wait) {
   FlushBy by = FlushBy::kNobody;
   bool full = false;
+  bool later = false;
   {
     MutexLock lock(mutex_);
     if (!open_) return ClosedError();
+    may_wait = may_wait && output_.bytes() < kWaitingBytesMax;
+    const bool alone = !output_.HasPending() || may_wait_;
     full = !Enqueue([&](ByteWriter& out) {
       WriteFrame(protocol, FrameFamily::kResponse, result_code, session_id, payload, out);
     });
-    if (!full) by = PrepareFlush();
+    if (!full && may_wait) {
+      may_wait_ = alone;
+      later = !std::exchange(late_flush_, true);
+    } else if (!full) {
+      by = PrepareFlush();
+    }
   }
   if (full) {
     Error error = OverloadedError(&protocol);
@@ -154,6 +175,7 @@ Result<void> ConnectionImpl::SendAnswer(const ProtocolDescriptor& protocol, std:
     Close(error.message());
     return error;
   }
+  if (later) loop_.FlushLater(Self());
   RunFlush(by);
   return {};
 }
@@ -220,6 +242,22 @@ Result<void> ConnectionImpl::SendDuringHandshake(std::string_view bytes) {
   return written;
 }
 
+void ConnectionImpl::OnFlush() {
+  {
+    MutexLock lock(mutex_);
+    may_wait_ = false;
+  }
+  Flush();
+}
+
+void ConnectionImpl::OnLateFlush() {
+  {
+    MutexLock lock(mutex_);
+    late_flush_ = false;
+  }
+  OnFlush();
+}
+
 void ConnectionImpl::Flush() {
   while (FlushOnce()) {
   }
@@ -232,14 +270,14 @@ bool ConnectionImpl::FlushOnce() {
     MutexLock lock(mutex_);
     flush_requested_ = false;
     if (flushing_ || write_blocked_ || (closing_ && !loop_.IsCurrent())) return false;
-    if (output_.HasPending()) batch = output_.Take();
+    if (output_.HasPending() && !may_wait_) batch = output_.Take();
     if (batch == nullptr && wire_.empty()) {
       if (close_when_sent_) loop_.Post(Task("hang up", [self = Self()] { self->HangUp(); }));
       return false;
     }
     flushing_ = true;
   }
-  const Result<void> written = socket_.has_value() ? WriteOut(batch.get()) : Result<void>();
+  const Result<void> written = socket_.get() >= 0 ? WriteOut(batch.get()) : Result<void>();
   bool blocked = false;
   bool finish = false;
   bool resume = false;
@@ -262,7 +300,8 @@ bool ConnectionImpl::FlushOnce() {
     if (loop_.IsCurrent()) {
       WaitWritable();
     } else {
-      loop_.Post(Task("wait until writable", [self = Self()] { self->WaitWritable(); }));
+      // The news of room may have come and gone by then: it tries again.
+      loop_.Post(Task("write on", [self = Self()] { self->OnWritable(); }));
     }
   }
   return written.ok() && !blocked;
@@ -274,7 +313,7 @@ Result<void> ConnectionImpl::WriteOut(const ByteWriter* batch) {
   if (batch == nullptr) return WriteWire();
   if (as_it_is && wire_.empty()) {
     const ssize_t count =
-        ::send(descriptor_, batch->data(), batch->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(socket_.get(), batch->data(), batch->size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno != EAGAIN && errno != EINTR) {
       return Error(ErrorCode::kUnavailable,
                    "writing failed: " + std::generic_category().message(errno));
@@ -302,8 +341,8 @@ Result<void> ConnectionImpl::WriteOut(const ByteWriter* batch) {
 }
 
 Result<void> ConnectionImpl::WriteWire() {
-  const ssize_t count = ::send(descriptor_, wire_.data() + wire_begin_, wire_.size() - wire_begin_,
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t count = ::send(socket_.get(), wire_.data() + wire_begin_,
+                               wire_.size() - wire_begin_, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count < 0) {
     if (errno == EAGAIN || errno == EINTR) return {};
     return Error(ErrorCode::kUnavailable,
@@ -324,15 +363,11 @@ void ConnectionImpl::WaitWritable() {
     UpdateDeadline();
   }
   write_waiting_ = true;
-  socket_->async_wait(TcpSocket::wait_write,
-                      [self = Self()](const boost::system::error_code& error) {
-                        self->write_waiting_ = false;
-                        if (!error) self->OnWritable();
-                      });
 }
 
 void ConnectionImpl::OnWritable() {
   if (finished_) return;
+  write_waiting_ = false;
   {
     MutexLock lock(mutex_);
     write_blocked_ = false;

@@ -133,7 +133,7 @@ void ConnectionImpl::SayGoodbye() {
   ByteWriter close;
   websocket_->encoder.WriteClose(WebSocketClose::kGoingAway, {}, close);
   if (!SendDuringHandshake(close.view()).ok()) return;
-  static_cast<void>(::send(descriptor_, wire_.data(), wire_.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  static_cast<void>(::send(socket_.get(), wire_.data(), wire_.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 }  // namespace zeze::internal

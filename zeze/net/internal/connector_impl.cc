@@ -147,8 +147,10 @@ void ConnectorImpl::ConnectNext() {
 }
 
 void ConnectorImpl::OnConnected() {
-  TcpSocket socket = std::move(*socket_);
+  boost::system::error_code error;
+  SocketDescriptor socket(socket_->release(error));
   socket_.reset();
+  if (error) return OnFailed(error.message());
   current_ = std::make_shared<ConnectionImpl>(ConnectionImpl::Setup{
       .service = service_,
       .loop = loop_,

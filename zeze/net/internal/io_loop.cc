@@ -9,6 +9,8 @@
 #include <utility>
 
 #include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+#include <unistd.h>
 
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
@@ -28,7 +30,10 @@ IoLoop::IoLoop(std::string name, Clock& clock, std::size_t read_buffer_bytes)
     : name_(std::move(name)),
       clock_(clock),
       work_(boost::asio::make_work_guard(context_)),
+      // A copy: Asio closes its own.
+      sockets_with_news_(context_, ::dup(sockets_.descriptor())),
       timer_(context_),
+      late_timer_(context_),
       read_buffer_(read_buffer_bytes) {}
 
 IoLoop::~IoLoop() {
@@ -42,6 +47,7 @@ void IoLoop::Start() {
 void IoLoop::Run() {
   SetThreadName(name_);
   current_loop = this;
+  WaitForSockets();
   context_.run();
   current_loop = nullptr;
 }
@@ -65,7 +71,32 @@ bool IoLoop::IsAnyCurrent() {
   return current_loop != nullptr;
 }
 
+void IoLoop::WaitForSockets() {
+  sockets_with_news_.async_wait(Descriptor::wait_read,
+                                [this](const boost::system::error_code& error) {
+                                  if (!error) RunSockets();
+                                });
+}
+
+void IoLoop::RunSockets() {
+  // Not for ever: tasks and timers wait too.
+  constexpr int kTurns = 8;
+  in_turn_ = true;
+  for (int turn = 0; turn < kTurns && sockets_.Poll(); ++turn) FlushTurn();
+  in_turn_ = false;
+  WaitForSockets();
+}
+
+void IoLoop::FlushTurn() {
+  while (!turn_flush_.empty()) {
+    flushing_.swap(turn_flush_);
+    for (const std::shared_ptr<FlushTarget>& target : flushing_) target->OnFlush();
+    flushing_.clear();
+  }
+}
+
 void IoLoop::RequestFlush(std::shared_ptr<FlushTarget> target) {
+  if (IsCurrent() && in_turn_) return turn_flush_.push_back(std::move(target));
   bool first = false;
   {
     MutexLock lock(flush_mutex_);
@@ -75,6 +106,22 @@ void IoLoop::RequestFlush(std::shared_ptr<FlushTarget> target) {
   if (first) {
     boost::asio::post(context_, [this] { FlushAll(); });
   }
+}
+
+void IoLoop::FlushLater(std::shared_ptr<FlushTarget> target) {
+  constexpr std::chrono::milliseconds kLate{1};
+  late_flush_.push_back(std::move(target));
+  if (late_flush_.size() > 1) return;
+  late_timer_.expires_after(kLate);
+  late_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) FlushLate();
+  });
+}
+
+void IoLoop::FlushLate() {
+  flushing_.swap(late_flush_);
+  for (const std::shared_ptr<FlushTarget>& target : flushing_) target->OnLateFlush();
+  flushing_.clear();
 }
 
 void IoLoop::FlushAll() {

@@ -15,11 +15,13 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
+#include "zeze/net/internal/socket_poller.h"
 
 namespace zeze::internal {
 
@@ -47,6 +49,7 @@ class FlushTarget {
   FlushTarget& operator=(const FlushTarget&) = delete;
 
   virtual void OnFlush() = 0;
+  virtual void OnLateFlush() = 0;
 
  protected:
   ~FlushTarget() = default;
@@ -66,9 +69,13 @@ class IoLoop {
 
   void Post(Task task);
 
-  // Calls OnFlush after everything else of this turn. However many threads ask, the loop is woken
-  // once.
+  // Calls OnFlush after everything else of this turn: what sockets with news had to say is heard
+  // before anything is written. However many threads ask, the loop is woken once.
   void RequestFlush(std::shared_ptr<FlushTarget> target);
+
+  // Calls OnLateFlush within about a millisecond. Of the system's time, whatever the clock says: it
+  // is no event that anybody waits for.
+  void FlushLater(std::shared_ptr<FlushTarget> target);
 
   bool IsCurrent() const;
   static bool IsAnyCurrent();
@@ -83,6 +90,7 @@ class IoLoop {
   Clock& clock() const { return clock_; }
 
   boost::asio::io_context& context() { return context_; }
+  SocketPoller& sockets() { return sockets_; }
 
   // Contents are valid until the next socket is read.
   std::vector<char>& read_buffer() { return read_buffer_; }
@@ -90,6 +98,9 @@ class IoLoop {
   std::string& decoded_buffer() { return decoded_buffer_; }
 
  private:
+  using Descriptor =
+      boost::asio::posix::basic_stream_descriptor<boost::asio::io_context::executor_type>;
+
   // The tasks of At, as one owner of a deadline.
   class DelayedTasks final : public DeadlineOwner {
    public:
@@ -103,7 +114,11 @@ class IoLoop {
   };
 
   void Run();
+  void WaitForSockets();
+  void RunSockets();
   void FlushAll();
+  void FlushTurn();
+  void FlushLate();
   void ArmTimer();
   void RunDeadlines();
 
@@ -112,7 +127,13 @@ class IoLoop {
   // Sockets are used by the loop's own thread only, which spares their locks.
   boost::asio::io_context context_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  SocketPoller sockets_;
+  Descriptor sockets_with_news_;
+  bool in_turn_ = false;                                  // RunSockets calls owners of sockets.
+  std::vector<std::shared_ptr<FlushTarget>> turn_flush_;  // Of these.
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer late_timer_;
+  std::vector<std::shared_ptr<FlushTarget>> late_flush_;
   std::chrono::nanoseconds armed_for_{0};  // 0: the timer is not armed.
   std::set<std::pair<std::chrono::nanoseconds, DeadlineOwner*>> deadlines_;
   std::vector<char> read_buffer_;

@@ -2,12 +2,32 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/ip/address.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "zeze/net/net_address.h"
 
 namespace zeze::internal {
+
+namespace {
+
+template <typename Ask>
+NetAddress AddressOf(int descriptor, Ask ask) {
+  TcpEndpoint endpoint;
+  auto length = static_cast<socklen_t>(endpoint.capacity());
+  if (ask(descriptor, endpoint.data(), &length) != 0) return {};
+  endpoint.resize(length);
+  return ToNetAddress(endpoint);
+}
+
+}  // namespace
+
+void SocketDescriptor::Close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
 
 NetAddress ToNetAddress(const TcpEndpoint& endpoint) {
   const auto from = [&endpoint](const auto& bytes) {
@@ -28,6 +48,14 @@ TcpEndpoint ToEndpoint(const NetAddress& address) {
   boost::asio::ip::address_v6::bytes_type v6 = {};
   std::copy(bytes.begin(), bytes.end(), v6.begin());
   return {boost::asio::ip::address_v6(v6), address.port()};
+}
+
+NetAddress LocalAddressOf(int descriptor) {
+  return AddressOf(descriptor, &::getsockname);
+}
+
+NetAddress PeerAddressOf(int descriptor) {
+  return AddressOf(descriptor, &::getpeername);
 }
 
 }  // namespace zeze::internal
