@@ -97,4 +97,8 @@ function(zeze_generate)
   target_sources(${arg_TARGET} PRIVATE ${shards} ${tracks} ${stamp})
   target_include_directories(${arg_TARGET} ${scope} $<BUILD_INTERFACE:${arg_OUT}>)
   target_link_libraries(${arg_TARGET} ${scope} zeze::app)
+  # In the tree of zeze itself: its warnings and sanitizers.
+  if(TARGET zeze_build_options)
+    target_link_libraries(${arg_TARGET} PRIVATE $<BUILD_INTERFACE:zeze_build_options>)
+  endif()
 endfunction()

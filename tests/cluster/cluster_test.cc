@@ -192,7 +192,7 @@ class ClusterTest : public ::testing::TestWithParam<Engine> {
     all.MarkLost(LostTransactions(all, final_state));
     const history::Report report = history::Check(all, {});
     EXPECT_TRUE(report.ok()) << report.ToString();
-    EXPECT_GT(report.committed_count, 100U);
+    EXPECT_GT(report.committed_count, 10U) << "there is nothing to check";
   }
 
   static void Merge(const history::History& from, std::size_t thread_base, history::History& to) {

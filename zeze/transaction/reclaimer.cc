@@ -44,6 +44,12 @@ char* BlockDepot::Carve(std::size_t bytes) {
   return std::exchange(slab_at_, slab_at_ + bytes);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+const bool BlockDepot::kPools = false;
+#else
+const bool BlockDepot::kPools = true;
+#endif
+
 void* BlockDepot::AllocateAlone(std::size_t bytes) {
   return ::operator new(bytes, kAlignment);
 }

@@ -41,13 +41,7 @@ class BlockDepot {
 
   // Large blocks are allocated one by one; under AddressSanitizer all, so that it sees each life of
   // a block.
-  static constexpr bool Pools(std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-    return bytes == 0;
-#else
-    return bytes <= kBlockBytesMax;
-#endif
-  }
+  static bool Pools(std::size_t bytes) { return bytes <= kBlockBytesMax && kPools; }
   static constexpr std::size_t ClassOf(std::size_t bytes) {
     return (bytes + kGranularity - 1) / kGranularity - 1;
   }
@@ -60,6 +54,10 @@ class BlockDepot {
   void Give(std::size_t size_class, std::vector<void*>& blocks);
 
  private:
+  // As the library was built: the program may be built otherwise, and both free what the other has
+  // allocated.
+  static const bool kPools;
+
   // New memory for a batch of blocks. The mutex is held.
   char* Carve(std::size_t bytes);
 
