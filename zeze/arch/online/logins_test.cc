@@ -370,6 +370,26 @@ TEST_F(LoginsTest, ASendToALostConnectionBreaksTheLink) {
 }
 
 // A gateway that cannot be reached for a moment logs nobody out, nor does it break a link.
+// Whoever sends finds out; the delay is then his to keep, and may end with him.
+TEST_F(LoginsTest, ADelayThatWasLostWithAnotherServerBeginsAgain) {
+  const LinkAddress link = Connect();
+  ASSERT_EQ(servers[0].LogIn(kRole, link), 0);
+  servers.links.Disconnect(link);
+  servers[1].logins.Send<ReportError>(std::vector<RoleId>{kRole}, {});
+  servers.Settle();
+  ASSERT_EQ(servers[0].Find(kRole)->state, LoginState::kLinkBroken);
+  ASSERT_EQ(timers.timers.at(0).server, &servers[1]);
+  timers.timers.clear();
+
+  servers[0].logins.Verify();
+  servers.Settle();
+  timers.Fire();
+  servers.Settle();
+
+  EXPECT_FALSE(servers[0].Find(kRole));
+  EXPECT_EQ(servers[0].logins.online(), 0);
+}
+
 TEST_F(LoginsTest, ATransientLossOfTheGatewayChangesNothing) {
   const LinkAddress link = Connect();
   ASSERT_EQ(servers[0].LogIn(kRole, link), 0);

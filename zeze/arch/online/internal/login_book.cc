@@ -179,6 +179,13 @@ void LoginBook<Key>::BreakLink(Transaction& tx, const Key& key, const LinkAddres
 }
 
 template <typename Key>
+void LoginBook<Key>::AwaitReturn(Transaction& tx, const Key& key, std::int64_t version) {
+  const std::optional<LoginRecord> record = kind_.Get(tx, key);
+  if (!record || !record->IsLogin(version) || record->state != LoginState::kLinkBroken) return;
+  timer_(tx, key, version, environment_.options.logout_delay);
+}
+
+template <typename Key>
 bool LoginBook<Key>::MarkBroken(Transaction& tx, const Key& key, LoginRecord record) {
   if (record.state == LoginState::kLinkBroken) return false;
   record.state = LoginState::kLinkBroken;

@@ -53,6 +53,8 @@ class LoginBook {
   // On this server.
   void BreakLink(Transaction& tx, const LinkAddress& link);
   void LogoutIfBroken(const Key& key, std::int64_t version);
+  // The delay begins again: whoever kept it may have ended. A second one does nothing.
+  void AwaitReturn(Transaction& tx, const Key& key, std::int64_t version);
   // Nobody could say for the whole delay whether the connection is there: it breaks, and the login
   // ends.
   void GiveUp(Transaction& tx, const Key& key, std::int64_t version);

@@ -176,12 +176,12 @@ void LoginSender<Key>::Verify() {
           return result_code::kSuccess;
         });
       } else if (record.value()->state == LoginState::kLinkBroken) {
-        // The timer may have been lost; a second one does nothing.
-        environment_.application->scheduler().After(
-            environment_.options.logout_delay,
-            Task("log out", [this, key = target.key, version = target.version] {
-              book_.LogoutIfBroken(key, version);
-            }));
+        // Whoever found the link broken keeps the delay: any server that sent to it.
+        environment_.RunUntilDone(
+            "await return", [this, key = target.key, version = target.version](Transaction& tx) {
+              book_.AwaitReturn(tx, key, version);
+              return result_code::kSuccess;
+            });
         return true;
       }
       return !live;
