@@ -11,6 +11,7 @@
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/internal/account_kind.h"
+#include "zeze/arch/online/internal/take_over.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/provider/links.h"
@@ -24,8 +25,9 @@ namespace wire = Zeze::Builtin::Online;
 
 struct AccountOnline::Parts {
   Parts(const internal::AccountTables& tables, OnlineOptions options)
-      : kind(tables), logins(kind, options) {}
+      : take_over(options.take_over), kind(tables), logins(kind, options) {}
 
+  const bool take_over;
   internal::AccountKind kind;
   Logins<AccountKey> logins;
 };
@@ -53,7 +55,12 @@ void AccountOnline::LinkBroken(const LinkAddress& link) {
 }
 
 Result<void> AccountOnline::Start(Application& application) {
-  return logins().Start(application, application.options().server_id);
+  Result<void> started = logins().Start(application, application.options().server_id);
+  if (!started.ok() || !parts_->take_over) return started;
+  return internal::RegisterTakeOver(application, "Zeze.Arch.Online",
+                                    [this](std::int32_t server_id, const auto& proceed) {
+                                      return logins().LogoutAllOf(server_id, proceed);
+                                    });
 }
 
 void AccountOnline::Stop(Application&) {

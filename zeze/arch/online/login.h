@@ -139,6 +139,10 @@ struct OnlineOptions {
   // How often all logins of this server are compared with what gateways and tables say.
   std::chrono::nanoseconds verify_period = std::chrono::minutes(10);
 
+  // A server that is gone for as long as the service manager waits (OfflineNotifyDelay) is taken
+  // over: one that lives ends its logins. Needs Application::registry() and a shared database.
+  bool take_over = true;
+
   // Of reliable notifies that one login has not confirmed.
   std::size_t notify_frames_max = 256;
   std::size_t notify_bytes_max = 256 << 10;

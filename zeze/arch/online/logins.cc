@@ -413,8 +413,9 @@ void Logins<Key>::RemoveStaleLocal(const Key& key) {
 }
 
 template <typename Key>
-Result<std::size_t> Logins<Key>::LogoutAllOf(std::int32_t server_id) {
-  return impl_->book.LogoutAllOf(server_id, true);
+Result<std::size_t> Logins<Key>::LogoutAllOf(std::int32_t server_id, const Proceed& proceed) {
+  return impl_->book.LogoutAllOf(server_id, true, internal::LoginBook<Key>::Unfinished::kReport,
+                                 proceed);
 }
 
 template <typename Key>

@@ -154,8 +154,12 @@ class Logins {
   std::size_t Transmit(std::string_view action, std::span<const Key> targets, const Key& sender,
                        std::string_view parameter);
 
-  // A server has gone for good, or for now: its logins end. For whoever takes over from it.
-  Result<std::size_t> LogoutAllOf(std::int32_t server_id);
+  // A server has gone for good, or for now: the logins that it has at this moment end. With a
+  // service manager this happens by itself (OnlineOptions::take_over). Fails if some could not be
+  // ended, because the server's lease still lasts: to be repeated. Several servers may do it at
+  // once. `proceed` is asked when it is known which logins those are; false: none ends.
+  using Proceed = std::function<Result<bool>()>;
+  Result<std::size_t> LogoutAllOf(std::int32_t server_id, const Proceed& proceed = nullptr);
 
   // How many are logged in on this server, and how many came since the last call.
   struct Count {

@@ -16,6 +16,7 @@
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/internal/role_kind.h"
+#include "zeze/arch/online/internal/take_over.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/provider/provider_session.h"
@@ -103,7 +104,8 @@ struct RoleOnline::Set {
   Logins<RoleId> logins;
 };
 
-RoleOnline::RoleOnline(OnlineOptions options, const std::vector<std::string>& set_names) {
+RoleOnline::RoleOnline(OnlineOptions options, const std::vector<std::string>& set_names)
+    : options_(options) {
   const internal::RoleTables tables{.shared = tOnlineShared,
                                     .online = tOnline,
                                     .notifies = tReliableNotify,
@@ -154,7 +156,11 @@ Result<void> RoleOnline::Start(Application& application) {
     Result<void> started = set->logins.Start(application, application.options().server_id);
     if (!started.ok()) return started;
   }
-  return {};
+  if (!options_.take_over) return {};
+  return internal::RegisterTakeOver(application, "Zeze.Game.Online",
+                                    [this](std::int32_t server_id, const auto& proceed) {
+                                      return LogoutAllOf(server_id, proceed);
+                                    });
 }
 
 void RoleOnline::Stop(Application&) {
@@ -233,10 +239,11 @@ Logins<RoleId>::Count RoleOnline::TakeCount() {
   return sum;
 }
 
-Result<std::size_t> RoleOnline::LogoutAllOf(std::int32_t server_id) {
+Result<std::size_t> RoleOnline::LogoutAllOf(std::int32_t server_id,
+                                            const Logins<RoleId>::Proceed& proceed) {
   std::size_t sum = 0;
   for (const auto& [name, set] : sets_) {
-    const Result<std::size_t> ended = set->logins.LogoutAllOf(server_id);
+    const Result<std::size_t> ended = set->logins.LogoutAllOf(server_id, proceed);
     if (!ended.ok()) return ended.error();
     sum += ended.value();
   }

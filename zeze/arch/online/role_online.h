@@ -63,7 +63,8 @@ class RoleOnline final : public Zeze::Builtin::Game::Online::ModuleOnlineBase {
 
   // Of all sets.
   Logins<RoleId>::Count TakeCount();
-  Result<std::size_t> LogoutAllOf(std::int32_t server_id);
+  Result<std::size_t> LogoutAllOf(std::int32_t server_id,
+                                  const Logins<RoleId>::Proceed& proceed = nullptr);
 
   std::vector<TableBase*> Tables() override;
   Result<void> Start(Application& application) override;
@@ -88,6 +89,7 @@ class RoleOnline final : public Zeze::Builtin::Game::Online::ModuleOnlineBase {
   // client is kicked.
   Set* EnterSet(Transaction& tx, Session& session, std::string_view name);
 
+  const OnlineOptions options_;
   std::map<std::string, std::unique_ptr<Set>, std::less<>> sets_;
 };
 

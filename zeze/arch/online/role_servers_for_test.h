@@ -14,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +35,7 @@
 #include "zeze/arch/provider/provider_session.h"
 #include "zeze/base/check.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/base/testing/manual_clock.h"
@@ -41,6 +44,35 @@
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {
+
+// Whose records cannot be had for a while, as those of a server that has just crashed.
+class GuardedRoleKind final : public internal::RoleKind {
+ public:
+  using RoleKind::RoleKind;
+
+  void SetOutOfReach(std::set<RoleId> roles) {
+    MutexLock lock(mutex_);
+    out_of_reach_ = std::move(roles);
+  }
+
+  std::optional<internal::LoginRecord> Get(Transaction& tx, const RoleId& key) override {
+    {
+      MutexLock lock(mutex_);
+      ++reads_;
+      if (out_of_reach_.contains(key)) throw std::runtime_error("the record is out of reach");
+    }
+    return RoleKind::Get(tx, key);
+  }
+  int reads() const {
+    MutexLock lock(mutex_);
+    return reads_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::set<RoleId> out_of_reach_ ZEZE_GUARDED_BY(mutex_);
+  int reads_ ZEZE_GUARDED_BY(mutex_) = 0;
+};
 
 // What a server shares with nobody: its local tables, and its view of the cluster.
 class RoleServer {
@@ -56,13 +88,13 @@ class RoleServer {
             {.id = HashName32(std::string_view(links_name_)), .name = links_name_, .memory = true}),
         application_(application),
         links_(links),
-        kind_("", {.shared = shared.tOnlineShared,
-                   .online = shared.tOnline,
-                   .notifies = shared.tReliableNotify,
-                   .server_logins = shared.tServerLogins,
-                   .local = local_,
-                   .links = link_logins_}),
-        logins(kind_, options) {
+        kind("", {.shared = shared.tOnlineShared,
+                  .online = shared.tOnline,
+                  .notifies = shared.tReliableNotify,
+                  .server_logins = shared.tServerLogins,
+                  .local = local_,
+                  .links = link_logins_}),
+        logins(kind, options) {
     application.AddTable(local_);
     application.AddTable(link_logins_);
   }
@@ -117,9 +149,9 @@ class RoleServer {
   Table<internal::WireLink, Zeze::Builtin::Game::Online::BLinkLogin> link_logins_;
   Application& application_;
   testing::FakeLinks& links_;
-  internal::RoleKind kind_;
 
  public:
+  GuardedRoleKind kind;
   Logins<RoleId> logins;
 };
 
@@ -164,6 +196,8 @@ class RoleServers final : public DirectSender {
 
   RoleServer& operator[](std::size_t index) { return *lives_[index][life_[index]]; }
   std::size_t size() const { return lives_.size(); }
+
+  RoleServer& NextLife(std::size_t index) { return *lives_[index].at(life_[index] + 1); }
 
   // The old life is not used any more. False: there is no other one.
   bool Restart(std::size_t index) {

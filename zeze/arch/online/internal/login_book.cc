@@ -29,6 +29,8 @@ namespace {
 
 using Zeze::Builtin::Provider::BKick;
 
+constexpr std::size_t kFailuresInARow = 3;
+
 }  // namespace
 
 template <typename Key>
@@ -233,29 +235,36 @@ void LoginBook<Key>::RemoveStaleLocal(Transaction& tx, const Key& key) {
 
 template <typename Key>
 Result<std::size_t> LoginBook<Key>::LogoutAllOf(std::int32_t server_id, bool crashed,
-                                                Unfinished unfinished) {
-  struct Entry {
-    Key key;
-    std::int64_t version;
-  };
+                                                Unfinished unfinished,
+                                                const std::function<Result<bool>()>& proceed) {
   std::vector<Entry> entries;
   const Result<void> walked = kind_.WalkServerLogins(
       server_id,
       [&entries](const Key& key, std::int64_t version) { entries.push_back({key, version}); });
   if (!walked.ok()) return walked.error();
+  if (proceed) {
+    const Result<bool> may = proceed();
+    if (!may.ok()) return may.error();
+    if (!may.value()) return std::size_t{0};
+  }
   std::size_t ended = 0;
   std::size_t failed = 0;
+  std::size_t failed_in_a_row = 0;
   for (const Entry& entry : entries) {
     const auto procedure = [=, this](Transaction& tx) {
       LogoutOneOf(tx, server_id, entry.key, entry.version, crashed);
       return result_code::kSuccess;
     };
-    // If one cannot be had, most of the others cannot either.
-    const bool at_once = failed == 0 || unfinished == Unfinished::kReport;
-    if (at_once &&
-        environment_.application->Call("log out of a server", procedure) == result_code::kSuccess) {
-      ++ended;
-      continue;
+    // If some cannot be had, most of the others cannot either, and each try may wait long.
+    const std::size_t failures_max = unfinished == Unfinished::kGoOn ? 1 : kFailuresInARow;
+    if (failed_in_a_row < failures_max) {
+      if (environment_.application->Call("log out of a server", procedure) ==
+          result_code::kSuccess) {
+        ++ended;
+        failed_in_a_row = 0;
+        continue;
+      }
+      ++failed_in_a_row;
     }
     ++failed;
     if (unfinished == Unfinished::kGoOn) {

@@ -66,9 +66,12 @@ class LoginBook {
   // sent and did not save is unknown, so clients that listen to reliable notifies must log in
   // afresh. Records of a server that has just crashed cannot be had before its lease is over:
   // kGoOn tries again in the background, and returns how many have ended so far.
+  // kReport gives up soon, with an error. `proceed` is asked when it is known who is logged in
+  // there; false: nothing ends. Null: yes.
   enum class Unfinished : std::uint8_t { kReport, kGoOn };
   Result<std::size_t> LogoutAllOf(std::int32_t server_id, bool crashed,
-                                  Unfinished unfinished = Unfinished::kReport);
+                                  Unfinished unfinished = Unfinished::kReport,
+                                  const std::function<Result<bool>()>& proceed = nullptr);
 
   // The login of a message's sender; none if the sender has been replaced or logged out.
   std::optional<Login<Key>> LoginOf(Transaction& tx, const ProviderSession& session);
@@ -81,6 +84,11 @@ class LoginBook {
   std::int64_t TakeNew() { return online_new_.exchange(0, std::memory_order_relaxed); }
 
  private:
+  struct Entry {
+    Key key;
+    std::int64_t version;
+  };
+
   bool MarkBroken(Transaction& tx, const Key& key, LoginRecord record);
   void EndLogin(Transaction& tx, const Key& key, LoginRecord record, LogoutReason reason);
   void AddLocal(Transaction& tx, const Key& key, const LoginRecord& record);

@@ -28,7 +28,7 @@ struct RoleTables {
   Table<WireLink, Zeze::Builtin::Game::Online::BLinkLogin>& links;
 };
 
-class RoleKind final : public LoginKind<RoleId> {
+class RoleKind : public LoginKind<RoleId> {
  public:
   RoleKind(std::string set_name, RoleTables tables)
       : set_name_(std::move(set_name)), tables_(tables) {}

@@ -22,13 +22,19 @@
 
 namespace zeze::arch::testing {
 
+struct TestRegistryOptions {
+  // From a lost connection until somebody is asked to take over; and until all are asked again.
+  std::chrono::nanoseconds offline_delay = std::chrono::seconds(600);
+  std::chrono::nanoseconds offline_retry = std::chrono::seconds(30);
+};
+
 class TestRegistry {
  public:
-  TestRegistry()
+  explicit TestRegistry(const TestRegistryOptions& options = {})
       : pool_({.name = "registry", .thread_count = 2}),
         io_({.name = "registry-io"}),
         storage_(OpenMemoryStorage()),
-        service_(io_, *storage_, pool_, Options()) {
+        service_(io_, *storage_, pool_, ServiceOptionsOf(options)) {
     const Result<void> started = service_.Start();
     EXPECT_TRUE(started.ok()) << started.error().message();
   }
@@ -55,10 +61,12 @@ class TestRegistry {
   ThreadPool& pool() { return pool_; }
 
  private:
-  static registry::RegistryServiceOptions Options() {
+  static registry::RegistryServiceOptions ServiceOptionsOf(const TestRegistryOptions& given) {
     registry::RegistryServiceOptions options;
     options.acceptors = {{.ip = "127.0.0.1", .port = 0}};
     options.machine.recovery = std::chrono::seconds(0);
+    options.machine.offline.delay = given.offline_delay;
+    options.machine.offline.retry = given.offline_retry;
     return options;
   }
 
