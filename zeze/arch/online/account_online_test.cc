@@ -166,6 +166,19 @@ TEST_F(AccountOnlineTest, ClientsThatAreLongGoneAreForgotten) {
   EXPECT_EQ(LogInAgain("b", links_.Connect("g1"), 0), ModuleErrorCode(11100, 5));
 }
 
+TEST_F(AccountOnlineTest, AConnectionThatChangesItsClientNeedsNoMoreRoom) {
+  const LinkAddress link = links_.Connect("g1");
+  ASSERT_EQ(LogIn("a", link), 0);
+  for (const std::string client : {"b", "c"}) {
+    ASSERT_EQ(LogIn(client, links_.Connect("g1")), 0);
+  }
+
+  EXPECT_EQ(LogIn("d", link), 0);
+
+  EXPECT_FALSE(Find("a"));
+  EXPECT_TRUE(Find("d"));
+}
+
 TEST(OnlineOptions, ComeFromTheConfiguration) {
   xml::Diagnostics diagnostics;
   const std::optional<Config> config =

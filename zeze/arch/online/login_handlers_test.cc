@@ -110,19 +110,9 @@ TEST(LoginHandlers, ALogoutCannotBeRefused) {
 }
 
 // As a provider does it: the handler runs on the lane of its account, and the answer follows.
-TEST(LoginHandlers, TheClientHearsOfItsLoginBeforeAnythingElse) {
-  RoleServers servers(1, {}, [](RoleServer& server) {
-    server.logins.On(
-        LoginChange::kLogin, {.in_transaction = [&server](Transaction& tx, const auto& login) {
-          server.logins.Listen(tx, login.key, "mail");
-          server.logins.template SendAfterCommit<ReportError>(tx, login.key, {});
-          return server.logins.template SendReliable<ReportError>(tx, login.key, "mail", {});
-        }});
-  });
-  const LinkAddress link = servers.links.Connect("g1");
+void LogInAndAnswer(RoleServers& servers, const LinkAddress& link) {
   WaitGroup answered;
   answered.Add();
-
   ASSERT_TRUE(servers.application->one_by_one()
                   .Post(std::string_view("ann"),
                         Task("login",
@@ -136,9 +126,40 @@ TEST(LoginHandlers, TheClientHearsOfItsLoginBeforeAnythingElse) {
                   .ok());
   answered.Wait();
   servers.Settle();
+}
+
+TEST(LoginHandlers, TheClientHearsOfItsLoginBeforeAnythingElse) {
+  RoleServers servers(1, {}, [](RoleServer& server) {
+    server.logins.On(
+        LoginChange::kLogin, {.in_transaction = [&server](Transaction& tx, const auto& login) {
+          server.logins.Listen(tx, login.key, "mail");
+          server.logins.template SendAfterCommit<ReportError>(tx, login.key, {});
+          return server.logins.template SendReliable<ReportError>(tx, login.key, "mail", {});
+        }});
+  });
+  const LinkAddress link = servers.links.Connect("g1");
+
+  LogInAndAnswer(servers, link);
 
   EXPECT_THAT(servers.links.Story(link),
               ElementsAre("state 7", "frame 11013.1", kHelloFrame, kNotifyFrame));
+}
+
+// The logout of the older login is part of the newer one, and writes to the newer client.
+TEST(LoginHandlers, WhatTheLogoutOfAnEarlierLoginSendsComesBehindTheAnswer) {
+  RoleServers servers(1, {}, [](RoleServer& server) {
+    server.logins.On(LoginChange::kLogout,
+                     {.in_transaction = [&server](Transaction& tx, const auto& login) {
+                       server.logins.template SendAfterCommit<ReportError>(tx, login.key, {});
+                       return 0;
+                     }});
+  });
+  ASSERT_EQ(servers[0].LogIn(kRole, servers.links.Connect("g1")), 0);
+  const LinkAddress link = servers.links.Connect("g1");
+
+  LogInAndAnswer(servers, link);
+
+  EXPECT_THAT(servers.links.Story(link), ElementsAre("state 7", "frame 11013.1", kHelloFrame));
 }
 
 // The framework's own timer, not the test's.
@@ -178,7 +199,7 @@ TEST(LoginTransmit, RunsWhereTheTargetIs) {
   ASSERT_EQ(servers[0].LogIn(1, servers.links.Connect("g1")), 0);
   ASSERT_EQ(servers[1].LogIn(2, servers.links.Connect("g1")), 0);
 
-  const std::vector<RoleId> targets = {1, 2, 3};
+  const std::vector<RoleId> targets = {1, 2, 3, 2, 1};
   EXPECT_EQ(servers[0].logins.Transmit("greet", targets, 1, "hi"), 2);
   servers.Settle();
 

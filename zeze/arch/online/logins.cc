@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,10 +64,16 @@ struct Logins<Key>::Impl {
         }));
   }
 
-  void SendLater(Transaction& tx, const Key& key, std::string frame) {
-    Later(tx, Task("send", [this, key, frame = std::move(frame)] {
-            sender.Send(std::span(&key, 1), frame);
+  // Reliable notifies are counted by login: what one is owed must not come to a later one.
+  void SendLater(Transaction& tx, const Key& key, std::int64_t version, std::string frame) {
+    Later(tx, Task("send", [this, key, version, frame = std::move(frame)] {
+            sender.SendToLogin(key, version, frame);
           }));
+  }
+  void SendRestLater(Transaction& tx, const Key& key, std::int64_t version) {
+    if (std::optional<std::string> rest = notifies.Rest(tx, key)) {
+      SendLater(tx, key, version, std::move(*rest));
+    }
   }
 
   std::int64_t LogIn(Transaction& tx, ProviderSession& session, const Key& key, LoginChange change);
@@ -160,12 +167,17 @@ void Logins<Key>::Stop() {
 template <typename Key>
 std::int64_t Logins<Key>::Impl::LogIn(Transaction& tx, ProviderSession& session, const Key& key,
                                       LoginChange change) {
-  const std::int64_t code = book.LogIn(tx, session, key, change);
+  // Also for what handlers of the older login's end send: it comes to the newer one.
+  const AnswerScope scope(session.account());
+  std::int64_t code = book.LogIn(tx, session, key, change);
   if (code != result_code::kSuccess) return code;
   const std::optional<LoginRecord> record = kind.Get(tx, key);
+  // First of all that is sent after the answer: what handlers send now comes behind.
+  if (change == LoginChange::kReLogin) SendRestLater(tx, key, record->login_version);
+  code = events.Raise(tx, change, book.LoginFrom(key, *record));
+  if (code != result_code::kSuccess) return code;
   // A client may have gone before its gateway knew that it was logging in: then nobody would say
   // so.
-  const AnswerScope scope(session.account());
   Later(tx,
         Task("check new login", [this, key, version = record->login_version, link = record->link] {
           sender.CheckNew(key, version, link);
@@ -186,16 +198,9 @@ std::int64_t Logins<Key>::LogInAgain(Transaction& tx, Session& session, const Ke
   if (!record || record->login_version == 0) {
     return impl_->kind.ErrorCode(Zeze::Builtin::Online::ResultCodeOnlineDataNotFound);
   }
-  std::int64_t code = impl_->notifies.Confirm(tx, key, confirmed);
-  if (code == result_code::kSuccess) {
-    // First of all that is sent after the answer: what handlers send now comes behind.
-    const AnswerScope scope(client.account());
-    if (std::optional<std::string> rest = impl_->notifies.Rest(tx, key)) {
-      impl_->SendLater(tx, key, std::move(*rest));
-    }
-    code = impl_->LogIn(tx, client, key, LoginChange::kReLogin);
-  }
-  return code;
+  const std::int64_t code = impl_->notifies.Confirm(tx, key, confirmed);
+  if (code != result_code::kSuccess) return code;
+  return impl_->LogIn(tx, client, key, LoginChange::kReLogin);
 }
 
 template <typename Key>
@@ -223,9 +228,7 @@ std::int64_t Logins<Key>::ConfirmNotifies(Transaction& tx, Session& session, std
   const std::int64_t code = impl_->notifies.Confirm(tx, login->key, index);
   if (code != result_code::kSuccess || !sync) return code;
   const AnswerScope scope(client.account());
-  if (std::optional<std::string> rest = impl_->notifies.Rest(tx, login->key)) {
-    impl_->SendLater(tx, login->key, std::move(*rest));
-  }
+  impl_->SendRestLater(tx, login->key, login->version);
   return code;
 }
 
@@ -301,7 +304,7 @@ template <typename Key>
 std::int64_t Logins<Key>::SendReliableFrame(Transaction& tx, const Key& key, std::string_view mark,
                                             std::string_view frame) {
   auto added = impl_->notifies.Add(tx, key, mark, frame);
-  if (added.frame) impl_->SendLater(tx, key, std::move(*added.frame));
+  if (added.frame) impl_->SendLater(tx, key, added.version, std::move(*added.frame));
   return added.code;
 }
 
@@ -342,7 +345,7 @@ template <typename Key>
 std::size_t Logins<Key>::Transmit(std::string_view action, std::span<const Key> targets,
                                   const Key& sender, std::string_view parameter) {
   std::map<std::int32_t, std::vector<Key>> by_server;
-  for (const Key& target : targets) {
+  for (const Key& target : std::set<Key>(targets.begin(), targets.end())) {
     const Result<std::optional<LoginRecord>> record = impl_->kind.ReadCopy(target);
     if (!record.ok() || !record.value() || !record.value()->live()) continue;
     by_server[record.value()->server_id].push_back(target);

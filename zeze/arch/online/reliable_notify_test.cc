@@ -161,6 +161,41 @@ TEST_F(ReliableNotifyTest, AFreshLoginBeginsAnew) {
   EXPECT_THAT(client.Take(servers_, again), ElementsAre(2));
 }
 
+// The send comes after the commit, and that after a fresh login: what it counts is of the old one.
+TEST_F(ReliableNotifyTest, WhatWasForAnEarlierLoginDoesNotComeToALaterOne) {
+  const LinkAddress link = LogIn();
+  ASSERT_EQ(servers_.application->Call(
+                "notify",
+                [&](Transaction& tx) {
+                  tx.AfterCommit([&] { EXPECT_EQ(servers_[1].LogIn(kRole, link), 0); });
+                  return servers_[0].logins.SendReliable<ReportError>(tx, kRole, "mail", {});
+                }),
+            0);
+  servers_.Settle();
+  ASSERT_EQ(Notify(5), 0);
+
+  Client client;
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(5));
+}
+
+TEST_F(ReliableNotifyTest, WhatAReLoginIsOwedDoesNotComeToALaterOne) {
+  const LinkAddress link = LogIn();
+  ASSERT_EQ(Notify(1), 0);
+  servers_.links.Forget();
+  ASSERT_EQ(
+      servers_[0].Request(servers_[0].SessionOf(link),
+                          [&](Transaction& tx, Session& session) {
+                            tx.AfterCommit([&] { EXPECT_EQ(servers_[1].LogIn(kRole, link), 0); });
+                            return servers_[0].logins.LogInAgain(tx, session, kRole, 0);
+                          }),
+      0);
+  servers_.Settle();
+  ASSERT_EQ(Notify(5), 0);
+
+  Client client;
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(5));
+}
+
 TEST_F(ReliableNotifyTest, NobodyListens) {
   const LinkAddress link = LogIn();
 

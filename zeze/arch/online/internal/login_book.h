@@ -39,7 +39,8 @@ class LoginBook {
   // Instead of the scheduler, which forgets everything with the process. Before Start.
   void SetLogoutTimer(LogoutTimer timer) { timer_ = std::move(timer); }
 
-  // A fresh login begins with no reliable notifies; a re-login keeps those it has.
+  // A fresh login begins with no reliable notifies; a re-login keeps those it has. Its own event is
+  // the caller's to raise.
   std::int64_t LogIn(Transaction& tx, const ProviderSession& session, const Key& key,
                      LoginChange change);
 

@@ -37,22 +37,41 @@ std::string CheckFrame() {
 }  // namespace
 
 template <typename Key>
+std::optional<LoginRecord> LoginSender<Key>::Connected(const Key& key) {
+  Result<std::optional<LoginRecord>> record = environment_.kind.ReadCopy(key);
+  if (!record.ok()) {
+    ZEZE_LOG_WARNING("nothing is sent to {}: {}", environment_.kind.Describe(key),
+                     record.error().message());
+    return std::nullopt;
+  }
+  const std::optional<LoginRecord>& login = record.value();
+  if (!login || !login->live() || login->state != LoginState::kLoggedIn) return std::nullopt;
+  return login;
+}
+
+template <typename Key>
+auto LoginSender<Key>::TargetOf(const Key& key, const LoginRecord& login) const -> Target {
+  return {.key = key,
+          .version = login.login_version,
+          .sid = login.link.link_sid,
+          .here = login.server_id == environment_.server_id};
+}
+
+template <typename Key>
+std::size_t LoginSender<Key>::SendToLogin(const Key& key, std::int64_t version,
+                                          std::string_view frame) {
+  const std::optional<LoginRecord> login = Connected(key);
+  if (!login || !login->IsLogin(version)) return 0;
+  return SendTo(login->link.link_name, {TargetOf(key, *login)}, frame);
+}
+
+template <typename Key>
 std::size_t LoginSender<Key>::Send(std::span<const Key> keys, std::string_view frame) {
   std::map<std::string, Targets> by_link;
   for (const Key& key : keys) {
-    const Result<std::optional<LoginRecord>> record = environment_.kind.ReadCopy(key);
-    if (!record.ok()) {
-      ZEZE_LOG_WARNING("nothing is sent to {}: {}", environment_.kind.Describe(key),
-                       record.error().message());
-      continue;
+    if (const std::optional<LoginRecord> login = Connected(key)) {
+      by_link[login->link.link_name].push_back(TargetOf(key, *login));
     }
-    if (!record.value() || !record.value()->live()) continue;
-    const LoginRecord& login = *record.value();
-    if (login.state != LoginState::kLoggedIn) continue;
-    by_link[login.link.link_name].push_back({.key = key,
-                                             .version = login.login_version,
-                                             .sid = login.link.link_sid,
-                                             .here = login.server_id == environment_.server_id});
   }
   std::size_t sent = 0;
   for (const auto& [link_name, targets] : by_link) sent += SendInBatches(link_name, targets, frame);

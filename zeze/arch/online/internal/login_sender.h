@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -35,6 +36,8 @@ class LoginSender {
   // One frame to many, in few messages to each gateway. Returns how many it was sent to: those with
   // a connection, as far as is known. Outside transactions; waits for records, not for gateways.
   std::size_t Send(std::span<const Key> keys, std::string_view frame);
+  // To this login, and no later one of the key.
+  std::size_t SendToLogin(const Key& key, std::int64_t version, std::string_view frame);
 
   // Whether a client that has just logged in is still there.
   void CheckNew(const Key& key, std::int64_t version, const LinkAddress& link);
@@ -63,6 +66,10 @@ class LoginSender {
 
   // Clients in one message to a gateway.
   static constexpr std::size_t kBatch = 1000;
+
+  // None: it has no connection, as far as is known.
+  std::optional<LoginRecord> Connected(const Key& key);
+  Target TargetOf(const Key& key, const LoginRecord& login) const;
 
   // Return how many it was sent to.
   std::size_t SendInBatches(const std::string& link_name, const Targets& targets,

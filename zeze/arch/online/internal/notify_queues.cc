@@ -53,7 +53,7 @@ auto NotifyQueues<Key>::Add(Transaction& tx, const Key& key, std::string_view ma
   notify.Notifies.PushBack(Binary{std::string(frame)});
   record->notify_index += 1;
   kind_.Put(tx, key, *record);
-  return {.frame = kind_.NotifyFrame(notify)};
+  return {.frame = kind_.NotifyFrame(notify), .version = record->login_version};
 }
 
 template <typename Key>

@@ -24,10 +24,11 @@ class NotifyQueues {
   explicit NotifyQueues(LoginEnvironment<Key>& environment)
       : environment_(environment), kind_(environment.kind) {}
 
-  // What to send now, if anything. A code other than 0: refused.
+  // What to send now, if anything, and to which login. A code other than 0: refused.
   struct Added {
     std::int64_t code = 0;
     std::optional<std::string> frame = std::nullopt;
+    std::int64_t version = 0;
   };
   Added Add(Transaction& tx, const Key& key, std::string_view mark, std::string_view frame);
 
