@@ -11,20 +11,14 @@
 #include <fmt/format.h>
 
 #include "Zeze/Builtin/Online.h"
-#include "Zeze/Builtin/Online.module.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
-#include "zeze/app/session.h"
-#include "zeze/arch/online/internal/server_logins.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
 
 namespace {
 
 namespace wire = Zeze::Builtin::Online;
-
-constexpr std::int32_t kModuleId = wire::ModuleOnlineBase::kModuleId;
 
 LoginRecord RecordOf(const wire::BOnlines& account, const std::string& name,
                      const wire::BOnline& online) {
@@ -96,41 +90,6 @@ bool AccountKind::MakeRoom(Transaction& tx, const AccountKey& key, std::size_t c
   return true;
 }
 
-std::optional<NotifyQueue> AccountKind::GetQueue(Transaction& tx, const AccountKey& key) {
-  const NotifyQueue* queue = tables_.notifies.Get(tx, key);
-  return queue == nullptr ? std::nullopt : std::optional(*queue);
-}
-
-void AccountKind::PutQueue(Transaction& tx, const AccountKey& key, const NotifyQueue& queue) {
-  tables_.notifies.Put(tx, key, queue);
-}
-
-void AccountKind::RemoveQueue(Transaction& tx, const AccountKey& key) {
-  tables_.notifies.Remove(tx, key);
-}
-
-void AccountKind::PutServerLogin(Transaction& tx, std::int32_t server_id, const AccountKey& key,
-                                 std::int64_t version) {
-  tables_.server_logins.Put(
-      tx, {.ServerId = server_id, .Account = key.Account, .ClientId = key.ClientId},
-      {.LoginVersion = version});
-}
-
-void AccountKind::RemoveServerLogin(Transaction& tx, std::int32_t server_id,
-                                    const AccountKey& key) {
-  tables_.server_logins.Remove(
-      tx, {.ServerId = server_id, .Account = key.Account, .ClientId = key.ClientId});
-}
-
-Result<void> AccountKind::WalkServerLogins(
-    std::int32_t server_id, FunctionRef<void(const AccountKey& key, std::int64_t version)> visit) {
-  return WalkLoginsOf(tables_.server_logins, server_id,
-                      [&visit](const wire::BServerLoginKey& key, const wire::BServerLogin& login) {
-                        visit({.Account = key.Account, .ClientId = key.ClientId},
-                              login.LoginVersion);
-                      });
-}
-
 std::optional<LocalRecord> AccountKind::GetLocal(Transaction& tx, const AccountKey& key) {
   const wire::BLocals* locals = tables_.local.Get(tx, key.Account);
   const LocalRecord* local = locals == nullptr ? nullptr : locals->Logins.Find(key.ClientId);
@@ -158,25 +117,6 @@ void AccountKind::WalkLocals(
   });
 }
 
-std::optional<AccountKey> AccountKind::KeyOfLink(Transaction& tx, const LinkAddress& link) {
-  const wire::BLinkLogin* login = tables_.links.Get(tx, WireLinkOf(link, LoginState::kOffline));
-  if (login == nullptr) return std::nullopt;
-  return AccountKey{.Account = login->Account, .ClientId = login->ClientId};
-}
-
-void AccountKind::PutLink(Transaction& tx, const LinkAddress& link, const AccountKey& key) {
-  tables_.links.Put(tx, WireLinkOf(link, LoginState::kOffline),
-                    {.ClientId = key.ClientId, .Account = key.Account});
-}
-
-void AccountKind::RemoveLink(Transaction& tx, const LinkAddress& link) {
-  tables_.links.Remove(tx, WireLinkOf(link, LoginState::kOffline));
-}
-
-std::int64_t AccountKind::ErrorCode(std::int32_t code) const {
-  return ModuleErrorCode(kModuleId, code);
-}
-
 Zeze::Builtin::Provider::BUserState AccountKind::UserStateOf(const AccountKey& key) const {
   return {.context = key.ClientId};
 }
@@ -184,10 +124,6 @@ Zeze::Builtin::Provider::BUserState AccountKind::UserStateOf(const AccountKey& k
 std::optional<AccountKey> AccountKind::KeyOf(const ProviderSession& session) const {
   if (session.context().empty()) return std::nullopt;
   return AccountKey{.Account = session.account(), .ClientId = session.context()};
-}
-
-std::string AccountKind::NotifyFrame(const wire::BReliableNotify& notify) const {
-  return EncodeOneWayFrame<wire::SReliableNotify>(notify);
 }
 
 std::string AccountKind::Describe(const AccountKey& key) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "Zeze/Builtin/Online.h"
+#include "zeze/arch/online/internal/keyed_kind.h"
 #include "zeze/arch/online/internal/login_kind.h"
 #include "zeze/transaction/table.h"
 
@@ -25,25 +26,33 @@ struct AccountTables {
   Table<WireLink, Zeze::Builtin::Online::BLinkLogin>& links;
 };
 
-class AccountKind final : public LoginKind<AccountKey> {
+// For KeyedKind.
+struct AccountWire {
+  using ServerLoginKey = Zeze::Builtin::Online::BServerLoginKey;
+  using LinkLogin = Zeze::Builtin::Online::BLinkLogin;
+  using ReliableNotify = Zeze::Builtin::Online::SReliableNotify;
+
+  static ServerLoginKey ServerLoginKeyOf(std::int32_t server_id, const AccountKey& key) {
+    return {.ServerId = server_id, .Account = key.Account, .ClientId = key.ClientId};
+  }
+  static LinkLogin LinkLoginOf(const AccountKey& key) {
+    return {.ClientId = key.ClientId, .Account = key.Account};
+  }
+  template <typename Bean>
+  static AccountKey KeyOf(const Bean& bean) {
+    return {.Account = bean.Account, .ClientId = bean.ClientId};
+  }
+};
+
+class AccountKind final : public KeyedKind<AccountKey, AccountWire> {
  public:
-  explicit AccountKind(AccountTables tables) : tables_(tables) {}
+  explicit AccountKind(AccountTables tables)
+      : KeyedKind(tables.notifies, tables.server_logins, tables.links), tables_(tables) {}
 
   std::optional<LoginRecord> Get(Transaction& tx, const AccountKey& key) override;
   void Put(Transaction& tx, const AccountKey& key, const LoginRecord& record) override;
   Result<std::optional<LoginRecord>> ReadCopy(const AccountKey& key) override;
   bool MakeRoom(Transaction& tx, const AccountKey& key, std::size_t clients_max) override;
-
-  std::optional<NotifyQueue> GetQueue(Transaction& tx, const AccountKey& key) override;
-  void PutQueue(Transaction& tx, const AccountKey& key, const NotifyQueue& queue) override;
-  void RemoveQueue(Transaction& tx, const AccountKey& key) override;
-
-  void PutServerLogin(Transaction& tx, std::int32_t server_id, const AccountKey& key,
-                      std::int64_t version) override;
-  void RemoveServerLogin(Transaction& tx, std::int32_t server_id, const AccountKey& key) override;
-  Result<void> WalkServerLogins(
-      std::int32_t server_id,
-      FunctionRef<void(const AccountKey& key, std::int64_t version)> visit) override;
 
   std::optional<LocalRecord> GetLocal(Transaction& tx, const AccountKey& key) override;
   void PutLocal(Transaction& tx, const AccountKey& key, const LocalRecord& local) override;
@@ -51,14 +60,8 @@ class AccountKind final : public LoginKind<AccountKey> {
   void WalkLocals(
       FunctionRef<void(const AccountKey& key, const LocalRecord& local)> visit) override;
 
-  std::optional<AccountKey> KeyOfLink(Transaction& tx, const LinkAddress& link) override;
-  void PutLink(Transaction& tx, const LinkAddress& link, const AccountKey& key) override;
-  void RemoveLink(Transaction& tx, const LinkAddress& link) override;
-
-  std::int64_t ErrorCode(std::int32_t code) const override;
   Zeze::Builtin::Provider::BUserState UserStateOf(const AccountKey& key) const override;
   std::optional<AccountKey> KeyOf(const ProviderSession& session) const override;
-  std::string NotifyFrame(const Zeze::Builtin::Online::BReliableNotify& notify) const override;
   std::string Describe(const AccountKey& key) const override;
 
   Result<void> RemoveRemoteLocal(DirectSender& direct, std::int32_t server_id,

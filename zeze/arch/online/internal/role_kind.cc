@@ -11,21 +11,15 @@
 #include <fmt/format.h>
 
 #include "Zeze/Builtin/Game/Online.h"
-#include "Zeze/Builtin/Game/Online.module.h"
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
-#include "zeze/app/session.h"
-#include "zeze/arch/online/internal/server_logins.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
 
 namespace {
 
 namespace wire = Zeze::Builtin::Game::Online;
-
-constexpr std::int32_t kModuleId = wire::ModuleOnlineBase::kModuleId;
 
 LoginRecord RecordOf(const wire::BOnlineShared& shared, const wire::BOnline* online) {
   LoginRecord record{.account = shared.Account,
@@ -76,37 +70,6 @@ Result<std::optional<LoginRecord>> RoleKind::ReadCopy(const RoleId& key) {
       RecordOf(*shared.value(), online.value() ? &*online.value() : nullptr));
 }
 
-std::optional<NotifyQueue> RoleKind::GetQueue(Transaction& tx, const RoleId& key) {
-  const NotifyQueue* queue = tables_.notifies.Get(tx, key);
-  return queue == nullptr ? std::nullopt : std::optional(*queue);
-}
-
-void RoleKind::PutQueue(Transaction& tx, const RoleId& key, const NotifyQueue& queue) {
-  tables_.notifies.Put(tx, key, queue);
-}
-
-void RoleKind::RemoveQueue(Transaction& tx, const RoleId& key) {
-  tables_.notifies.Remove(tx, key);
-}
-
-void RoleKind::PutServerLogin(Transaction& tx, std::int32_t server_id, const RoleId& key,
-                              std::int64_t version) {
-  tables_.server_logins.Put(tx, {.ServerId = server_id, .RoleId = key}, {.LoginVersion = version});
-}
-
-void RoleKind::RemoveServerLogin(Transaction& tx, std::int32_t server_id, const RoleId& key) {
-  tables_.server_logins.Remove(tx, {.ServerId = server_id, .RoleId = key});
-}
-
-Result<void> RoleKind::WalkServerLogins(
-    std::int32_t server_id, FunctionRef<void(const RoleId& key, std::int64_t version)> visit) {
-  return WalkLoginsOf(
-      tables_.server_logins, server_id,
-      [&visit](const wire::BServerLoginKey& key, const Zeze::Builtin::Online::BServerLogin& login) {
-        visit(key.RoleId, login.LoginVersion);
-      });
-}
-
 std::optional<LocalRecord> RoleKind::GetLocal(Transaction& tx, const RoleId& key) {
   const LocalRecord* local = tables_.local.Get(tx, key);
   return local == nullptr ? std::nullopt : std::optional(*local);
@@ -127,23 +90,6 @@ void RoleKind::WalkLocals(FunctionRef<void(const RoleId& key, const LocalRecord&
   });
 }
 
-std::optional<RoleId> RoleKind::KeyOfLink(Transaction& tx, const LinkAddress& link) {
-  const wire::BLinkLogin* login = tables_.links.Get(tx, WireLinkOf(link, LoginState::kOffline));
-  return login == nullptr ? std::nullopt : std::optional(login->RoleId);
-}
-
-void RoleKind::PutLink(Transaction& tx, const LinkAddress& link, const RoleId& key) {
-  tables_.links.Put(tx, WireLinkOf(link, LoginState::kOffline), {.RoleId = key});
-}
-
-void RoleKind::RemoveLink(Transaction& tx, const LinkAddress& link) {
-  tables_.links.Remove(tx, WireLinkOf(link, LoginState::kOffline));
-}
-
-std::int64_t RoleKind::ErrorCode(std::int32_t code) const {
-  return ModuleErrorCode(kModuleId, code);
-}
-
 Zeze::Builtin::Provider::BUserState RoleKind::UserStateOf(const RoleId& key) const {
   return {.context = fmt::format("{}", key), .onlineSetName = set_name_};
 }
@@ -155,10 +101,6 @@ std::optional<RoleId> RoleKind::KeyOf(const ProviderSession& session) const {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), role);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return role;
-}
-
-std::string RoleKind::NotifyFrame(const Zeze::Builtin::Online::BReliableNotify& notify) const {
-  return EncodeOneWayFrame<wire::SReliableNotify>(notify);
 }
 
 std::string RoleKind::Describe(const RoleId& key) const {
