@@ -85,6 +85,36 @@ class Edited {
   std::uint32_t generation_ = 0;
 };
 
+// A record as Get shows it, that can be edited without looking for it again.
+template <typename V>
+class Found {
+ public:
+  Found() = default;
+  Found(Transaction& tx, internal::Access& access, const V* content)
+      : tx_(&tx), serial_(tx.serial()), index_(tx.IndexOf(access)), content_(content) {}
+
+  explicit operator bool() const { return content_ != nullptr; }
+  const V* operator->() const { return content_; }
+  const V& operator*() const { return *content_; }
+
+  // As Table::Edit.
+  Edited<V> Edit() const {
+    ZEZE_CHECK(content_ != nullptr);  // The record is absent: test first.
+    if (tx_->serial() != serial_) tx_->BadHandle("a record was edited after its transaction ended");
+    internal::Access& access = tx_->at(index_);
+    if (access.content() == nullptr) return {};  // Removed since.
+    internal::PrefetchForWrite(access.record);
+    tx_->MakeEditable(access);
+    return {*tx_, access};
+  }
+
+ private:
+  Transaction* tx_ = nullptr;
+  std::uint64_t serial_ = 0;
+  std::size_t index_ = 0;
+  const V* content_ = nullptr;
+};
+
 // Which way a walk goes and what it gives; see Table::WalkPage.
 struct WalkOptions {
   bool descending = false;
@@ -127,6 +157,11 @@ class Table final : public TableBase {
   // The record as this transaction sees it, or null. A later Edit does not change what the pointer
   // shows.
   const V* Get(Transaction& tx, const K& key) { return Content(Open(tx, key, false)); }
+  // The same, for a body that decides by what it reads whether it writes.
+  Found<V> Find(Transaction& tx, const K& key) {
+    internal::Access& access = Open(tx, key, false);
+    return {tx, access, Content(access)};
+  }
   bool Contains(Transaction& tx, const K& key) { return Get(tx, key) != nullptr; }
 
   Edited<V> Edit(Transaction& tx, const K& key) {

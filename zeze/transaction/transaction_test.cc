@@ -157,6 +157,33 @@ TEST_F(TransactionTest, AnOuterHandleSurvivesNestedEditsAndRollbacks) {
 
 using TransactionDeathTest = TransactionTest;
 
+TEST_F(TransactionTest, WhatWasFoundIsEditedWithoutLookingForItAgain) {
+  Set(1, 100);
+
+  EXPECT_EQ(0, engine->Call("found", [&](Transaction& tx) {
+    EXPECT_FALSE(accounts.Find(tx, 2));
+    const Found<BAccount> found = accounts.Find(tx, 1);
+    EXPECT_EQ(found->balance, 100);
+    found.Edit()->balance = 150;
+    EXPECT_EQ(found->balance, 100);  // As a pointer of Get.
+    EXPECT_EQ(1, tx.Call("nested", [&](Transaction&) {
+      found.Edit()->balance = 999;
+      return 1;
+    }));
+    EXPECT_EQ(accounts.Get(tx, 1)->balance, 150);
+    found.Edit()->balance += 10;
+    return 0;
+  }));
+  EXPECT_EQ(160, Balance(1));
+  EXPECT_EQ(0, engine->Call("removed", [&](Transaction& tx) {
+    const Found<BAccount> found = accounts.Find(tx, 1);
+    accounts.Remove(tx, 1);
+    EXPECT_FALSE(found.Edit());
+    return 0;
+  }));
+  EXPECT_EQ(std::nullopt, Balance(1));
+}
+
 TEST_F(TransactionDeathTest, AHandleFailsLoudlyAfterARemove) {
   Set(1, 100);
 

@@ -177,6 +177,7 @@ struct RankGroup {
     bool edits = false;  // False: nothing is to be written.
     bool sample_has_role = false;
     typename Entries::Place place = {};  // Of the role before.
+    typename Entries::Neighbourhood near = {};
     std::size_t sample_at = kNoSample;
 
     RankChange change() const;
@@ -259,16 +260,18 @@ typename RankGroup<Beans...>::Step RankGroup<Beans...>::Plan(std::int64_t role, 
                                                              const Rule& rule) const {
   using Kind = typename Step::Kind;
   Step step;
+  const bool beats_all_outside = BeatsAllOutside(value, rule);
+  if (beats_all_outside) step.near = entries.Fetch(value, rule.better);
   PlanSample(role, value, rule, step);
   step.place = entries.Find(role);
   if (step.place) {
     const Value& old = entries.At(step.place).value;
     if (rule.better(value, old) || rule.better(old, value)) {
-      step.kind = BeatsAllOutside(value, rule) ? Kind::kMove : Kind::kLeave;
+      step.kind = beats_all_outside ? Kind::kMove : Kind::kLeave;
     } else if (!(value == old)) {  // The beans differ in what is no rank.
       step.kind = Kind::kReplace;
     }
-  } else if (BeatsAllOutside(value, rule)) {
+  } else if (beats_all_outside) {
     const bool room = entries.size() < rule.computed_count;
     const bool enters = room || rule.better(value, entries.Last().value);
     step.kind = enters ? Kind::kEnter : Kind::kStayOutside;
@@ -289,9 +292,10 @@ void RankGroup<Beans...>::Apply(const Step& step, std::int64_t role, const Value
       entries.Replace(step.place, value);
       break;
     case Kind::kMove:
+      entries.Move(step.place, {role, value}, rule.better, step.near);
+      break;
     case Kind::kLeave:
       entries.Erase(step.place);
-      if (step.kind == Kind::kMove) entries.Insert({role, value}, rule.better);
       break;
     case Kind::kEnter:
       entries.Insert({role, value}, rule.better);

@@ -74,14 +74,14 @@ Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& k
   const Settings& settings = SettingsOf(key.RankType);
   ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
   const RankRule<Value> rule = RuleOf(settings);
-  const Group* group = table_.Get(tx, key);
-  if (group == nullptr || group->level != static_cast<std::int32_t>(options_.concurrent_level)) {
+  Found<Group> group = table_.Find(tx, key);
+  if (!group || group->level != static_cast<std::int32_t>(options_.concurrent_level)) {
     if (Result<void> claimed = Claim(tx, key, settings); !claimed.ok()) return claimed.error();
-    group = table_.Get(tx, key);
+    group = table_.Find(tx, key);
   }
   const typename Group::Step step = group->Plan(role, value, rule);
   // Most updates of a large game end here, with the record only read.
-  if (step.edits) table_.Edit(tx, key)->Apply(step, role, value, rule);
+  if (step.edits) group.Edit()->Apply(step, role, value, rule);
   return step.change();
 }
 

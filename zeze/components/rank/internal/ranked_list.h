@@ -11,13 +11,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "zeze/components/rank/internal/inline_vector.h"
+#include "zeze/components/rank/internal/ranked_block.h"
 #include "zeze/components/rank/internal/role_marks.h"
 
 namespace zeze::internal {
@@ -43,7 +41,7 @@ class RankedList {
   explicit RankedList(const std::vector<Entry>& entries)
       : end_(static_cast<std::uint32_t>(entries.size())) {
     if (entries.empty()) return;
-    auto block = std::make_shared<Block>(entries.size());
+    RankedBlockPointer<Entry> block(Block::New(entries.size()));
     block->Append(entries.data(), entries.size());
     Take(std::move(block));
   }
@@ -56,13 +54,10 @@ class RankedList {
       if (added_[i].entry.role == role) return {static_cast<std::uint32_t>(i), true};
     }
     if (end_ == 0) return {};
-    const RoleMark mark = RoleMarkOf(role);
-    for (std::size_t i = FindMark(marks_, 0, end_, mark); i != kNoPlace;
-         i = FindMark(marks_, i + 1, end_, mark)) {
-      if (entries_[i].role != role) continue;
-      return IsHole(i) ? Place{} : Place{static_cast<std::uint32_t>(i), false};
-    }
-    return {};
+    const std::size_t found = FindMarked(block_->marks(), end_, RoleMarkOf(role),
+                                         [&](std::size_t i) { return entries_[i].role == role; });
+    if (found == kNoPlace || IsHole(found)) return {};
+    return {static_cast<std::uint32_t>(found), false};
   }
 
   const Entry& At(Place place) const {
@@ -78,16 +73,28 @@ class RankedList {
     return entries_[live];
   }
 
+  // Where Insert will look. Good until the list is next edited.
+  struct Neighbourhood {
+    std::uint32_t first = 0;  // In the block.
+  };
+
+  // Calls for the memory that Find, Erase and Insert of such a value will look at.
+  template <typename Better>
+  Neighbourhood Fetch(const Value& value, const Better& better) const {
+    if (end_ == 0) return {};
+    FetchLines(block_.get(), sizeof(Block) + end_ * sizeof(RoleMark));
+    const Neighbourhood near = Near(value, better);
+    const std::uint32_t last = std::min(near.first + Block::kRun, end_);
+    FetchLines(entries_ + near.first, (last - near.first) * sizeof(Entry));
+    return near;
+  }
+
   // Before the first entry that is worse; the role must not be in the list.
   template <typename Better>
   void Insert(Entry entry, const Better& better) {
     if (added_.full()) Compact();
-    const std::uint32_t before = PlaceInBlock(entry.value, better);
-    Added* at = std::partition_point(added_.begin(), added_.end(), [&](const Added& other) {
-      if (other.before != before) return other.before < before;
-      return !better(entry.value, other.entry.value);
-    });
-    added_.insert(at, Added{std::move(entry), before});
+    const Neighbourhood near = Near(entry.value, better);
+    Insert(std::move(entry), better, near);
   }
 
   // Another value of the same rank: the place stays.
@@ -120,6 +127,18 @@ class RankedList {
       place = Find(role);
     }
     MakeHole(place.at);
+  }
+
+  // Erases and inserts; `near` is what Fetch said.
+  template <typename Better>
+  void Move(Place place, Entry entry, const Better& better, Neighbourhood near) {
+    if (holes_.full() || added_.full()) {
+      Compact();
+      place = Find(entry.role);
+      near = Near(entry.value, better);
+    }
+    Erase(place);
+    Insert(std::move(entry), better, near);
   }
 
   void PopLast() {
@@ -167,76 +186,60 @@ class RankedList {
   // One entry takes 1/32 of the time of a new block, and adds 1/64 of the edits to what is copied.
   static constexpr std::size_t kEditsMax = std::clamp<std::size_t>(1024 / sizeof(Entry), 8, 32);
 
-  // Room for a number of entries, and a mark for each.
-  class Block {
-   public:
-    explicit Block(std::size_t capacity)
-        : entries_(std::allocator<Entry>().allocate(capacity)), capacity_(capacity) {
-      marks_.reserve(capacity);
-    }
-    Block(const Block&) = delete;
-    Block& operator=(const Block&) = delete;
-    ~Block() {
-      std::destroy_n(entries_, size_);
-      std::allocator<Entry>().deallocate(entries_, capacity_);
-    }
-
-    const Entry* entries() const { return entries_; }
-    const RoleMark* marks() const { return marks_.data(); }
-
-    void Append(const Entry* from, std::size_t count) {
-      if constexpr (std::is_trivially_copyable_v<Entry>) {
-        std::memcpy(static_cast<void*>(entries_ + size_), from, count * sizeof(Entry));
-      } else {
-        std::uninitialized_copy_n(from, count, entries_ + size_);
-      }
-      size_ += count;
-      for (std::size_t i = 0; i < count; ++i) marks_.push_back(RoleMarkOf(from[i].role));
-    }
-    void Append(const Block& other, std::size_t first, std::size_t count) {
-      if constexpr (std::is_trivially_copyable_v<Entry>) {
-        std::memcpy(static_cast<void*>(entries_ + size_), other.entries_ + first,
-                    count * sizeof(Entry));
-      } else {
-        std::uninitialized_copy_n(other.entries_ + first, count, entries_ + size_);
-      }
-      size_ += count;
-      const RoleMark* marks = other.marks() + first;
-      marks_.insert(marks_.end(), marks, marks + count);
-    }
-
-   private:
-    Entry* entries_;
-    std::size_t size_ = 0;
-    std::size_t capacity_;
-    std::vector<RoleMark> marks_;
-  };
+  using Block = RankedBlock<Entry>;
   struct Added {
     Entry entry;
     std::uint32_t before;  // The entry of the block, perhaps a hole, or its end.
   };
 
-  // How many entries of the block, holes included, are not worse. Looks at seven entries at a time,
-  // which come from memory together, and does not guess what they say: a search by halves waits for
-  // each of ten, and half of its guesses are wrong.
+  static void FetchLines(const void* from, std::size_t bytes) {
+    const char* at = static_cast<const char*>(from);
+    for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+    __builtin_prefetch(at + bytes - 1);
+  }
+
+  // How many of the fences are not worse, in runs. Looks at seven at a time, which come from memory
+  // together, and does not guess what they say: a search by halves waits for each of them, and half
+  // of its guesses are wrong.
   template <typename Better>
-  std::uint32_t PlaceInBlock(const Value& value, const Better& better) const {
-    if (end_ == 0) return 0;
+  Neighbourhood Near(const Value& value, const Better& better) const {
     constexpr std::uint32_t kParts = 8;
-    const Entry* at = entries_;
-    std::uint32_t count = end_;
-    while (count > kParts) {
+    std::uint32_t count = end_ / Block::kRun;
+    const Value* at = fences_;
+    while (count >= kParts) {
       const std::uint32_t part = count / kParts;
       std::uint32_t passed = 0;
       for (std::uint32_t i = 1; i < kParts; ++i) {
-        passed += better(value, at[i * part - 1].value) ? 0U : 1U;
+        passed += better(value, at[i * part - 1]) ? 0U : 1U;
       }
       at += passed * part;
-      count = passed == kParts - 1 ? count - passed * part : part;
+      count = passed == kParts - 1 ? count - passed * part : part - 1;
     }
     std::uint32_t passed = 0;
-    for (std::uint32_t i = 0; i < count; ++i) passed += better(value, at[i].value) ? 0U : 1U;
-    return static_cast<std::uint32_t>(at - entries_) + passed;
+    for (std::uint32_t i = 0; i < count; ++i) passed += better(value, at[i]) ? 0U : 1U;
+    return {(static_cast<std::uint32_t>(at - fences_) + passed) * Block::kRun};
+  }
+
+  // How many entries of the block, holes included, are not worse.
+  template <typename Better>
+  std::uint32_t PlaceInBlock(const Value& value, const Better& better, Neighbourhood near) const {
+    const std::uint32_t last = std::min(near.first + Block::kRun, end_);
+    std::uint32_t passed = 0;
+    for (std::uint32_t i = near.first; i < last; ++i) {
+      passed += better(value, entries_[i].value) ? 0U : 1U;
+    }
+    return near.first + passed;
+  }
+
+  // There must be room.
+  template <typename Better>
+  void Insert(Entry entry, const Better& better, Neighbourhood near) {
+    const std::uint32_t before = PlaceInBlock(entry.value, better, near);
+    Added* at = std::partition_point(added_.begin(), added_.end(), [&](const Added& other) {
+      if (other.before != before) return other.before < before;
+      return !better(entry.value, other.entry.value);
+    });
+    added_.insert(at, Added{std::move(entry), before});
   }
 
   bool IsHole(std::size_t i) const {
@@ -259,7 +262,7 @@ class RankedList {
 
   // A new block with all edits, run by run.
   void Compact() {
-    auto block = std::make_shared<Block>(std::max<std::size_t>(size(), 1));
+    RankedBlockPointer<Entry> block(Block::New(size()));
     std::size_t i = 0;
     std::size_t hole = 0;
     const auto copy_up_to = [&](std::size_t to) {
@@ -281,16 +284,17 @@ class RankedList {
     added_.clear();
   }
 
-  void Take(std::shared_ptr<const Block> block) {
+  void Take(RankedBlockPointer<Entry> block) {
+    block->Finish();
     entries_ = block->entries();
-    marks_ = block->marks();
+    fences_ = block->fences();
     block_ = std::move(block);
   }
 
-  std::shared_ptr<const Block> block_;
+  RankedBlockPointer<Entry> block_;
   // Of the block: a look-up need not wait for the block itself to come from memory.
   const Entry* entries_ = nullptr;
-  const RoleMark* marks_ = nullptr;
+  const Value* fences_ = nullptr;
   std::uint32_t end_ = 0;                         // Entries of the block from here on have left.
   InlineVector<std::uint32_t, kEditsMax> holes_;  // Those before that have left, ascending.
   InlineVector<Added, kEditsMax> added_;          // In the order of the list.
