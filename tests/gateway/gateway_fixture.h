@@ -17,6 +17,7 @@
 #include "zeze/arch/linkd/authenticator.h"
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/linkd_options.h"
+#include "zeze/arch/provider/provider.h"
 #include "zeze/arch/provider/testing/demo_server.h"
 #include "zeze/arch/provider/testing/test_registry.h"
 #include "zeze/base/clock.h"
@@ -50,6 +51,9 @@ class GatewayFixture : public ::testing::Test {
   Linkd& StartLinkd(bool strict_rights = false) {
     LinkdOptions options;
     options.strict_provider_rights = strict_rights;
+    return StartLinkd(std::move(options));
+  }
+  Linkd& StartLinkd(LinkdOptions options) {
     options.client_acceptors = {{.ip = "127.0.0.1"}};
     options.provider_acceptors = {{.ip = "127.0.0.1"}};
     options.authenticator = std::make_shared<Trusting>();
@@ -65,8 +69,9 @@ class GatewayFixture : public ::testing::Test {
     return *linkds_.back();
   }
 
-  std::unique_ptr<DemoServer> NewServer(std::int32_t id) {
-    auto server = std::make_unique<DemoServer>(registry_, DemoOptions{.server_id = id});
+  std::unique_ptr<DemoServer> NewServer(std::int32_t id, ProviderOptions provider = {}) {
+    auto server = std::make_unique<DemoServer>(
+        registry_, DemoOptions{.server_id = id, .provider = std::move(provider)});
     server->game.on_echo = on_echo_;
     server->Start();
     EXPECT_TRUE(

@@ -45,6 +45,7 @@ ServiceOptions DefaultClientServiceOptions() {
           .keep_alive = {.check_period = std::chrono::seconds(5),
                          .receive_timeout = std::chrono::seconds(60),
                          .send_timeout = std::chrono::seconds(20)},
+          .read_always = true,  // Gateways stop reading from who does not read.
           .calls_max = 1024};
 }
 

@@ -94,6 +94,11 @@ struct ServiceOptions {
   // its output has gone down to a quarter.
   std::size_t output_bytes_max = 2 << 20;
 
+  // A connection is read from however much of its output waits. Of two sides that both stop reading
+  // neither writes any more, so at least one of them has this; it has to do something else about
+  // what it is asked while its output is full: see docs/architecture.md, "Who stops reading".
+  bool read_always = false;
+
   // A connection to which not one byte could be written for so long is closed. 0: never.
   std::chrono::nanoseconds write_stall_timeout = std::chrono::seconds(60);
 

@@ -179,6 +179,7 @@ Result<void> Linkd::Impl::Start() {
                  "a linkd needs a port for clients and one for servers");
   }
   if (options_.registry.has_value()) {
+  providers.read_always = true;
     registry::RegistryAgentOptions agent = *options_.registry;
     agent.on_load = [this](const registry::ServerLoad& load) { OnLoad(load); };
     agent_ = std::make_unique<registry::RegistryAgent>(io_, workers_, std::move(agent));

@@ -409,6 +409,10 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const Raw
 bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link,
                              const std::vector<std::int32_t>& modules,
                              std::optional<std::uint64_t> offer) {
+  // The other half is for answers to what the server sends, which is read whatever waits.
+  if (link->connection->QueuedBytesApprox() > options_.providers.output_bytes_max / 2) {
+    return Forwarded::kFull;
+  }
   const MutexLock lock(session.mutex);
   if (link->closed || session.closed) return false;
   if (offer.has_value() && *offer != link->offer) return false;
@@ -455,8 +459,10 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
     if (sent == Forwarded::kSent) {
       forwarded_.fetch_add(1, std::memory_order_relaxed);
       return;
+  bool full = false;
     }
-    choice.busy = sent == Forwarded::kBusy || sent == Forwarded::kFull;
+    full = sent == Forwarded::kFull;
+    choice.busy = sent == Forwarded::kBusy || full;
     if (choice.busy) break;
     choice.failure = 101;  // Of Zeze 1.6: its socket is gone.
   }
@@ -469,7 +475,7 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
     return Report(client, BReportError::FromDynamicModule, frame.module_id, {});
   }
   if (choice.busy) {
-    Count(Refusal::kBusy);
+    Count(full ? Refusal::kProviderFull : Refusal::kBusy);
     return AnswerBusy(client, frame);
   }
   Count(choice.failure == kFailureUnknownModule ? Refusal::kUnknownModule : Refusal::kNoProvider);

@@ -64,9 +64,10 @@ ServiceOptions DefaultLinkServiceOptions() {
                          .receive_timeout = std::chrono::seconds(60),
                          .send_timeout = std::chrono::seconds(20)},
           .frame_bytes_max = 16 << 20,
-          // At half of it the connection is not read any more, so the other half is for answers to
-          // what was accepted before.
+          // Beyond half of it requests are refused and nothing is pushed: the other half is for
+          // answers.
           .output_bytes_max = std::size_t{256} << 20,
+          .read_always = true,
           .calls_max = 1 << 20};
 }
 

@@ -72,7 +72,7 @@ ConnectionImpl::ConnectionImpl(Setup setup)
       websocket_(MakeWebSocket(setup, service_->options.frame_bytes_max)),
       dispatched_(service_->options.dispatched_messages_max,
                   service_->options.dispatched_bytes_max),
-      output_(service_->options.output_bytes_max),
+      output_(service_->options.output_bytes_max, !service_->options.read_always),
       calls_(service_->options.calls_max),
       frame_bytes_max_(service_->options.frame_bytes_max) {
   if (setup.tls != nullptr) {

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -21,8 +22,10 @@ namespace zeze::internal {
 // Not thread-safe, except bytes().
 class OutputQueue {
  public:
-  explicit OutputQueue(std::size_t bytes_max)
+  // `pause`: whether AboveHighWater is ever true.
+  explicit OutputQueue(std::size_t bytes_max, bool pause = true)
       : bytes_max_(bytes_max),
+        high_water_(pause ? bytes_max / 2 : std::numeric_limits<std::size_t>::max()),
         pending_(std::make_unique<ByteWriter>()),
         spare_(std::make_unique<ByteWriter>()) {}
 
@@ -68,7 +71,7 @@ class OutputQueue {
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   // Beyond the first the connection should not be read from, until below the second.
-  bool AboveHighWater() const { return bytes() > bytes_max_ / 2; }
+  bool AboveHighWater() const { return bytes() > high_water_; }
   bool BelowLowWater() const { return bytes() <= bytes_max_ / 4; }
 
  private:
@@ -77,6 +80,7 @@ class OutputQueue {
   void Publish() { bytes_.store(pending_->size() + in_flight_, std::memory_order_relaxed); }
 
   const std::size_t bytes_max_;
+  const std::size_t high_water_;
   std::unique_ptr<ByteWriter> pending_;
   std::unique_ptr<ByteWriter> spare_;
   std::size_t in_flight_ = 0;

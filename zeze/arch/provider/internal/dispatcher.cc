@@ -179,7 +179,10 @@ void Dispatcher::DispatchTo(const Handling& handling, LinkConnection& connection
     return Kick(*connection.link, message.link_sid, wire::BKick::ErrorDecode,
                 fmt::format("the envelope of {} is broken", protocol.full_name));
   }
-  if (IsShed(protocol.critical_level, load_.load(std::memory_order_relaxed))) {
+  // While the gateway does not take what was answered before, there is no use in working for more.
+  const LoadLevel load =
+      connection.output_full ? LoadLevel::kOverload : load_.load(std::memory_order_relaxed);
+  if (IsShed(protocol.critical_level, load)) {
     ++shed;
     return Refuse(handling, *connection.link, message.link_sid, frame.value());
   }

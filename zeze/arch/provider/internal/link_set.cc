@@ -1,6 +1,7 @@
 #include "zeze/arch/provider/internal/link_set.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -106,6 +107,12 @@ Result<void> Agreed(std::string_view what, const LinkAddress& to, RpcOutcome out
                                   to.link_sid, code));
 }
 
+// Gateways read always, too, so that neither waits for the other.
+ServiceOptions ReadingAlways(ServiceOptions options) {
+  options.read_always = true;
+  return options;
+}
+
 }  // namespace
 
 LinkSet::LinkSet(IoThreads& io, ServiceOptions options, ConnectorOptions connector,
@@ -113,14 +120,17 @@ LinkSet::LinkSet(IoThreads& io, ServiceOptions options, ConnectorOptions connect
     : connector_(std::move(connector)),
       introduction_(std::move(introduction)),
       handlers_(std::move(handlers)),
-      service_(io, std::move(options)) {
+      push_bytes_max_(options.output_bytes_max / 2),
+      service_(io, ReadingAlways(std::move(options))) {
   service_.OnOpen([this](const ConnectionPtr& connection) { OnOpen(connection); });
   service_.OnClose([this](const ConnectionPtr& connection, const Error&) { OnClose(connection); });
   const HandlerOptions at_once{.dispatch = Dispatch::kInline};
   service_.HandleRaw(
       wire::Dispatch::kDescriptor,
       [this](Connection& connection, const Frame& frame) -> Result<void> {
-        return handlers_.on_dispatch(*connection.state<LinkConnection>(), frame);
+        auto& state = *connection.state<LinkConnection>();
+        state.output_full = connection.QueuedBytesApprox() > push_bytes_max_;
+        return handlers_.on_dispatch(state, frame);
       },
       at_once);
   service_.Handle<wire::LinkBroken>(
@@ -309,6 +319,16 @@ Result<ConnectionPtr> LinkSet::ConnectionTo(std::string_view link_name) const {
   return connection;
 }
 
+// What nobody asked for leaves room for answers.
+Result<void> LinkSet::CheckRoom(std::string_view link_name, const Connection& connection) const {
+  const std::size_t waiting = connection.QueuedBytesApprox();
+  if (waiting <= push_bytes_max_) return {};
+  return Error(ErrorCode::kOverloaded,
+               fmt::format("gateway {} does not read as fast as this server writes: {} bytes wait, "
+                           "beyond {} nothing is pushed",
+                           link_name, waiting, push_bytes_max_));
+}
+
 Result<void> LinkSet::SendTo(const Link& link, std::int64_t sid, std::int64_t type_id,
                              std::string_view frame) {
   const ConnectionPtr connection = link.connection();
@@ -328,6 +348,7 @@ Result<void> LinkSet::Send(std::string_view link_name, std::span<const std::int6
   if (!type.ok()) return type.error();
   const Result<ConnectionPtr> connection = ConnectionTo(link_name);
   if (!connection.ok()) return connection.error();
+  if (Result<void> room = CheckRoom(link_name, *connection.value()); !room.ok()) return room;
   return connection.value()->SendRequest(
       wire::Send::kDescriptor, {.dispatch = Dispatch::kInline},
       [&](ByteWriter& out) { EncodeSend(link_sids, type.value(), frame, out); },
@@ -349,7 +370,8 @@ void LinkSet::Broadcast(std::string_view frame, bool only_same_version) {
                                    .protocolWholeData = Binary{std::string(frame)},
                                    .onlySameVersion = only_same_version};
   for (const auto& [link, connection] : OpenLinks()) {
-    const Result<void> sent = connection->Send<wire::Broadcast>(broadcast);
+    Result<void> sent = CheckRoom(link->name(), *connection);
+    if (sent.ok()) sent = connection->Send<wire::Broadcast>(broadcast);
     if (!sent.ok()) {
       ZEZE_LOG_WARNING("not broadcast through gateway {}: {}", link->name(),
                        sent.error().message());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,7 +43,10 @@ struct LinkConnection final : ConnectionState {
       : link(link_of_it), clients(links, link->name()) {}
 
   const LinkPtr link;
-  ClientTable clients;  // Of the connection's network thread.
+
+  // Of the connection's network thread.
+  ClientTable clients;
+  bool output_full = false;  // More than a half of its bound waited when the last message came.
 };
 
 // Both run on network threads.
@@ -110,6 +114,7 @@ class LinkSet final : public Links {
   Entry* FindEntry(const Connector* connector) ZEZE_REQUIRES(mutex_);
   Result<ConnectionPtr> ConnectionTo(std::string_view link_name) const;
   bool IsLeaving() const;
+  Result<void> CheckRoom(std::string_view link_name, const Connection& connection) const;
   Result<LinkPtr> FindLink(std::string_view link_name) const;
   std::vector<std::pair<LinkPtr, ConnectionPtr>> OpenLinks() const;
   Zeze::Builtin::Provider::BBind BindOf(std::int64_t sid,
@@ -118,6 +123,7 @@ class LinkSet final : public Links {
   const ConnectorOptions connector_;
   const Introduction introduction_;
   const LinkHandlers handlers_;
+  const std::size_t push_bytes_max_;  // More than this waits: nothing is pushed.
 
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> entries_ ZEZE_GUARDED_BY(mutex_);

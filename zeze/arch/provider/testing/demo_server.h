@@ -215,6 +215,7 @@ class DemoServer {
   Provider& provider() { return *provider_; }
   Application& application() { return *application_; }
   registry::RegistryAgent& agent() { return *agent_; }
+  IoThreads& io() { return io_; }
 
   DemoGame game;
   DemoMap map;
