@@ -109,7 +109,8 @@ Result<std::shared_ptr<arch::Authenticator>> MakeAuthenticator(
   }
   Result<std::vector<admin::Operator>> keys = admin::LoadOperators(settings.token_keys);
   if (!keys.ok()) return keys.error();
-  arch::TokenOptions options{.audience = settings.audience};
+  arch::TokenOptions options{.audience = settings.audience,
+                             .require_tls_binding = settings.require_tls_binding};
   for (const admin::Operator& one : keys.value()) options.public_keys.push_back(one.public_key);
   return std::shared_ptr<arch::Authenticator>(
       std::make_shared<arch::TokenAuthenticator>(std::move(options)));

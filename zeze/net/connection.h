@@ -73,6 +73,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const NetAddress& local_address() const { return local_address_; }
   const NetAddress& peer_address() const { return peer_address_; }
 
+  // What only the two ends of this TLS connection know (RFC 9266, "tls-exporter"): who shows it
+  // speaks on this very connection. Empty without TLS. In handlers that run kInline only.
+  virtual std::string TlsBinding() const = 0;
+
   // For log lines: service, id and peer.
   std::string Describe() const;
 

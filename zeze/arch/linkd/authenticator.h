@@ -20,6 +20,7 @@ struct Credentials {
   std::string_view token = {};
   std::int64_t app_version = 0;
   NetAddress address = {};
+  std::string_view tls_binding = {};  // Of the connection: Connection::TlsBinding.
 };
 
 struct ClientIdentity {

@@ -169,20 +169,22 @@ Result<void> Linkd::Impl::OnAuth(Connection& client, const Frame& frame) {
     return client.SendAnswer(linkd_auth::Auth::kDescriptor, frame.session_id,
                              result_code::kDuplicateRequest, kEmpty);
   }
-  workers_.Post(Task(
-      "authenticate a client",
-      [self = shared_from_this(), connection = client.shared_from_this(), call = frame.session_id,
-       given = std::move(given)] { self->Authenticate(connection, call, given); }));
+  workers_.Post(
+      Task("authenticate a client",
+           [self = shared_from_this(), connection = client.shared_from_this(),
+            call = frame.session_id, binding = client.TlsBinding(),
+            given = std::move(given)] { self->Authenticate(connection, call, given, binding); }));
   return {};
 }
 
 void Linkd::Impl::Authenticate(const ConnectionPtr& client, std::int64_t call,
-                               const linkd_auth::BAuth& given) {
+                               const linkd_auth::BAuth& given, std::string_view binding) {
   auto& session = *client->state<ClientSession>();
   Result<ClientIdentity> identity =
       options_.authenticator->Authenticate({.token = given.token.bytes,
                                             .app_version = given.appVersion,
-                                            .address = client->peer_address()});
+                                            .address = client->peer_address(),
+                                            .tls_binding = binding});
   if (!identity.ok()) {
     Count(identity.error().code() == ErrorCode::kConflict ? Refusal::kReplayedToken
                                                           : Refusal::kBadToken);

@@ -78,7 +78,8 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   void OnClientClose(const ConnectionPtr& client, const Error& reason);
   Result<void> OnAuth(Connection& client, const Frame& frame);
   void Authenticate(const ConnectionPtr& client, std::int64_t call,
-                    const Zeze::Builtin::LinkdAuth::BAuth& given);  // A worker.
+                    const Zeze::Builtin::LinkdAuth::BAuth& given,
+                    std::string_view binding);  // A worker.
   bool TakeUnauthenticatedBytes(Connection& client, ClientSession& session, const Frame& frame);
   Result<void> OnKeepAlive(Connection& client, const Frame& frame);
   Result<void> OnClientFrame(Connection& client, const RawFrame& frame);

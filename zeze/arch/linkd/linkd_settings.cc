@@ -178,6 +178,7 @@ Result<void> ReadCustomize(const xml::Element& element, LinkdSettings& settings)
       {"StrictProviderRights", Flag(options.strict_provider_rights)},
       {"TokenKeys", Text(settings.token_keys)},
       {"Audience", Text(settings.audience)},
+      {"RequireTlsBinding", Flag(settings.require_tls_binding)},
       {"SessionMessages", Rate(limits.session_messages)},
       {"SessionBytes", Rate(limits.session_bytes)},
       {"AccountMessages", Rate(limits.account_messages)},

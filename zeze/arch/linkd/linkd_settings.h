@@ -22,6 +22,7 @@ struct LinkdSettings {
   LinkdOptions options = {};
   std::string token_keys = {};  // A file of public keys, as that of operators.
   std::string audience = {};    // Empty: options.name.
+  bool require_tls_binding = false;
 };
 
 // Defaults where they say nothing. Fails with kInvalidArgument, naming the place in the file.

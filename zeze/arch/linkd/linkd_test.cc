@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,11 +20,14 @@
 
 #include "Zeze/Builtin/LinkdAuth.h"
 #include "Zeze/Builtin/Provider.h"
+#include "zeze/admin/operator_key.h"
 #include "zeze/arch/linkd/testing/gateway_fixture.h"
+#include "zeze/arch/linkd/token_authenticator.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/certificates.h"
@@ -523,6 +527,50 @@ TEST(Linkd, ServesClientsAndServersOverTls) {
                               .authorities_file = certificates.authority})
                   .ok());
   EXPECT_FALSE(connect(inner, {.authorities_file = certificates.authority}).ok());
+}
+
+// A thief who was quicker than its owner can do nothing with it either.
+TEST(Linkd, ATokenCanBeBoundToItsTlsConnection) {
+  const zeze::testing::Certificates& certificates = zeze::testing::Certificates::Get();
+  const admin::OperatorKey key = admin::OperatorKey::Generate().value();
+  LinkdOptions options = TestOptions();
+  options.client_acceptors.front().tls =
+      TlsContext::ForServer({.certificate_file = certificates.server_certificate,
+                             .private_key_file = certificates.server_key})
+          .value();
+  options.authenticator = std::make_shared<TokenAuthenticator>(
+      TokenOptions{.public_keys = {key.public_key()}, .require_tls_binding = true});
+  Gateway gateway(options);
+  IoThreads io({});
+  Service clients(io, {.name = "clients", .handshake = HandshakeOptions{}});
+  Watched<std::map<std::int64_t, std::string>> bindings;
+  clients.OnOpen([&](const ConnectionPtr& connection) {
+    bindings.Change([&](auto& all) { all[connection->id()] = connection->TlsBinding(); });
+  });
+  const TlsContextPtr tls =
+      TlsContext::ForClient({.authorities_file = certificates.authority}).value();
+  const NetAddress to = gateway.linkd.client_address();
+  const auto connect = [&] {
+    return clients
+        .Connect({.host = to.IpText(), .port = to.port(), .reconnect = false, .tls = tls})
+        ->WaitReady(testing::kPatience)
+        .value();
+  };
+  const ConnectionPtr thief = connect();
+  const ConnectionPtr alice = connect();
+  ASSERT_TRUE(bindings.Await([](const auto& all) { return all.size() == 2; }));
+  const std::string of_alice = bindings.value().at(alice->id());
+  EXPECT_EQ(32U, of_alice.size());
+  EXPECT_NE(of_alice, bindings.value().at(thief->id()));
+
+  auto token = NewToken("alice", "Linkd", std::chrono::minutes(1));
+  token.tlsBinding.bytes = of_alice;
+  Zeze::Builtin::LinkdAuth::BAuth auth;
+  auth.token.bytes = SignToken(key, token);
+  using Zeze::Builtin::LinkdAuth::Auth;
+  EXPECT_EQ(-20, thief->CallAndWait<Auth>(auth).value().result_code);
+  EXPECT_EQ(1U, gateway.refused(Refusal::kUnboundToken));
+  EXPECT_EQ(0, alice->CallAndWait<Auth>(auth).value().result_code);
 }
 
 TEST(Linkd, SeveralNetworkThreadsShareTheWork) {

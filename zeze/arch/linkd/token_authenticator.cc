@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 
 #include "Zeze/Builtin/LinkdAuth.h"
 #include "zeze/admin/operator_key.h"
@@ -81,7 +82,8 @@ bool TokenAuthenticator::IsSigned(std::string_view signature, std::string_view p
 
 Result<void> TokenAuthenticator::CheckTimes(const BToken& token, std::int64_t now) const {
   if (now >= token.expires) {
-    return Wrong(fmt::format("the token expired {} ms ago", now - token.expires));
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("the token expired {} ms ago", now - token.expires));
   }
   if (token.issued > now + options_.clock_skew.count()) {
     return Wrong(fmt::format("the token comes from {} ms in the future: are the clocks set?",
@@ -97,17 +99,31 @@ Result<void> TokenAuthenticator::CheckTimes(const BToken& token, std::int64_t no
   return {};
 }
 
+Result<void> TokenAuthenticator::CheckBinding(const BToken& token, const Credentials& given) const {
+  const std::string& wanted = token.tlsBinding.bytes;
+  if (wanted.empty() && !options_.require_tls_binding) return {};
+  const bool fits = !wanted.empty() && wanted.size() == given.tls_binding.size() &&
+                    CRYPTO_memcmp(wanted.data(), given.tls_binding.data(), wanted.size()) == 0;
+  if (fits) return {};
+  return Error(ErrorCode::kInUse, wanted.empty() ? "the token is not bound to a TLS connection"
+                                  : given.tls_binding.empty()
+                                      ? "the token is bound to a TLS connection, this is none"
+                                      : "the token is bound to another TLS connection");
+}
+
 Result<ClientIdentity> TokenAuthenticator::Authenticate(const Credentials& given) {
   if (given.token.size() <= admin::kSignatureBytes || given.token.size() > kTokenBytesMax) {
     return Wrong(fmt::format("a token of {} bytes", given.token.size()));
   }
   const std::string_view signature = given.token.substr(0, admin::kSignatureBytes);
   const std::string_view payload = given.token.substr(admin::kSignatureBytes);
-  if (!IsSigned(signature, payload)) return Wrong("the token's signature is wrong");
+  if (!IsSigned(signature, payload)) {
+    return Error(ErrorCode::kCorrupt, "the token's signature is wrong");
+  }
   BToken token;
   ByteReader in(payload);
   token.Decode(in);
-  if (!in.ok()) return in.ToError("a token");
+  if (!in.ok()) return Wrong(in.ToError("a token").message());
   if (token.audience != options_.audience) {
     return Wrong(
         fmt::format("the token is for \"{}\", this is \"{}\"", token.audience, options_.audience));
@@ -121,6 +137,7 @@ Result<ClientIdentity> TokenAuthenticator::Authenticate(const Credentials& given
   if (token.appVersion != 0 && token.appVersion != given.app_version) {
     return Wrong("the token is for a client of another version");
   }
+  if (Result<void> bound = CheckBinding(token, given); !bound.ok()) return bound.error();
   const std::int64_t now = NowMilliseconds();
   if (Result<void> times = CheckTimes(token, now); !times.ok()) return times.error();
   if (Result<void> used = Use(token, now); !used.ok()) return used.error();

@@ -47,6 +47,10 @@ struct TokenOptions {
   // How much the clocks may differ.
   std::chrono::milliseconds clock_skew = std::chrono::seconds(5);
 
+  // Refuse tokens that are not bound to their TLS connection: a stolen one is of no use then, not
+  // even the first time. Clients connect first, and then ask the account service for a token.
+  bool require_tls_binding = false;
+
   // Tokens that are remembered; beyond it clients are refused until some have expired.
   std::size_t used_max = 1'000'000;
 
@@ -67,6 +71,8 @@ class TokenAuthenticator final : public Authenticator {
   std::int64_t NowMilliseconds() const;
   bool IsSigned(std::string_view signature, std::string_view payload) const;
   Result<void> CheckTimes(const Zeze::Builtin::LinkdAuth::BToken& token, std::int64_t now) const;
+  Result<void> CheckBinding(const Zeze::Builtin::LinkdAuth::BToken& token,
+                            const Credentials& given) const;
   Result<void> Use(const Zeze::Builtin::LinkdAuth::BToken& token, std::int64_t now);
 
   const TokenOptions options_;

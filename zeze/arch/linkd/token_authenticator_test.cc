@@ -113,6 +113,29 @@ TEST_F(TokenAuthenticatorTest, AudienceVersionAccountAndIdMustFit) {
   EXPECT_EQ("alice", Show(SignToken(key_, token), 5));
 }
 
+TEST_F(TokenAuthenticatorTest, ABoundTokenIsGoodOnItsOwnConnectionOnly) {
+  BToken token = Fresh();
+  token.tlsBinding.bytes = std::string(32, 'a');
+  const std::string bound = SignToken(key_, token);
+  const auto show = [&](TokenAuthenticator& to, const std::string& text, std::string_view binding) {
+    const Result<ClientIdentity> shown = to.Authenticate({.token = text, .tls_binding = binding});
+    return shown.ok() ? ErrorCode{} : shown.error().code();
+  };
+  // Refused does not mean used.
+  EXPECT_EQ(show(authenticator_, bound, ""), ErrorCode::kInUse);
+  EXPECT_EQ(show(authenticator_, bound, std::string(32, 'b')), ErrorCode::kInUse);
+  EXPECT_EQ(show(authenticator_, bound, std::string(31, 'a')), ErrorCode::kInUse);
+  EXPECT_EQ(show(authenticator_, bound, std::string(32, 'a')), ErrorCode{});
+
+  TokenAuthenticator strict({.public_keys = {key_.public_key()},
+                             .audience = "Linkd",
+                             .require_tls_binding = true,
+                             .clock = &clock_});
+  EXPECT_EQ(show(strict, SignToken(key_, Fresh()), std::string(32, 'a')), ErrorCode::kInUse);
+  token.id.bytes = std::string(16, 'i');
+  EXPECT_EQ(show(strict, SignToken(key_, token), std::string(32, 'a')), ErrorCode{});
+}
+
 TEST_F(TokenAuthenticatorTest, WhatIsRememberedHasABound) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ("alice", Show(SignToken(key_, Fresh())));
   EXPECT_NE("alice", Show(SignToken(key_, Fresh())));

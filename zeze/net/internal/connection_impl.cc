@@ -188,6 +188,10 @@ void ConnectionImpl::BecomeReady() {
       nullptr);
 }
 
+std::string ConnectionImpl::TlsBinding() const {
+  return tls_ == nullptr ? std::string() : tls_->Binding();
+}
+
 bool ConnectionImpl::IsOpen() const {
   MutexLock lock(mutex_);
   return open_;

@@ -69,6 +69,7 @@ class ConnectionImpl final : public Connection,
   // Once, on the loop's thread, after Service::Impl::Add.
   void Start();
 
+  std::string TlsBinding() const override;
   bool IsOpen() const override;
   void Close(std::string_view reason) override;
   void CloseWhenSent(std::string_view reason) override;

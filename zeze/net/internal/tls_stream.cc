@@ -141,6 +141,17 @@ bool TlsStream::ready() const {
   return SSL_is_init_finished(session_->ssl.get()) == 1;
 }
 
+std::string TlsStream::Binding() const {
+  constexpr std::string_view kLabel = "EXPORTER-Channel-Binding";
+  constexpr std::size_t kBytes = 32;
+  std::string binding(kBytes, '\0');
+  // With an empty context, which is not the same as none for TLS 1.2.
+  const int exported = SSL_export_keying_material(
+      session_->ssl.get(), reinterpret_cast<unsigned char*>(binding.data()), binding.size(),
+      kLabel.data(), kLabel.size(), reinterpret_cast<const unsigned char*>(""), 0, 1);
+  return exported == 1 ? binding : std::string();
+}
+
 bool TlsStream::ended() const {
   return session_->ended;
 }

@@ -44,6 +44,9 @@ class TlsStream {
   // Both sides know each other; Write may be called.
   bool ready() const;
 
+  // When it is ready: 32 bytes that both sides of this session know, and nobody else (RFC 9266).
+  std::string Binding() const;
+
   // The peer has ended the stream in the proper way.
   bool ended() const;
 
