@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait is of POSIX.
+#include <sys/resource.h>
 
 #include "zeze/admin/operator_key.h"
 #include "zeze/admin/operator_list.h"
@@ -27,7 +28,9 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/config/config.h"
 #include "zeze/net/acceptor.h"
+#include "zeze/net/http/text_server.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/service_options.h"
 
 namespace zeze::cli {
 
@@ -47,6 +50,8 @@ struct LinkdArguments {
   std::string token_keys;
   std::string audience;
   bool insecure_accounts = false;
+  std::optional<std::uint16_t> metrics_port;
+  std::string metrics_ip = "127.0.0.1";
   std::size_t threads = 1;
 };
 
@@ -116,6 +121,35 @@ Result<std::shared_ptr<arch::Authenticator>> MakeAuthenticator(
       std::make_shared<arch::TokenAuthenticator>(std::move(options)));
 }
 
+std::string MetricsOf(const arch::Linkd& linkd) {
+  return linkd.GetStatistics().FormatMetrics() +
+         fmt::format("# TYPE zeze_linkd_banned_addresses gauge\nzeze_linkd_banned_addresses {}\n",
+                     linkd.Bans().size());
+}
+
+// To what the system allows: each connection needs one.
+std::size_t RaiseOpenFiles() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_max;
+}
+
+// Clients must not take the descriptors that servers, files and the metrics need: beyond what is
+// left they are refused, and counted.
+void LeaveDescriptors(ServiceOptions& clients) {
+  constexpr std::size_t kReserve = 64;
+  const std::size_t files = RaiseOpenFiles();
+  const std::size_t room = files > 2 * kReserve ? files - kReserve : files / 2;
+  if (clients.connections_max <= room) return;
+  ZEZE_LOG_WARNING(
+      "at most {} clients can connect at a time, not {} (maxConnections): a process may have {} "
+      "descriptors open ('ulimit -Hn')",
+      room, clients.connections_max, files);
+  clients.connections_max = room;
+}
+
 int RunLinkd(const LinkdArguments& arguments) {
   // Before any thread starts, so that all of them leave the signals to this one.
   sigset_t signals;  // NOLINT(misc-include-cleaner): of <signal.h>.
@@ -145,13 +179,24 @@ int RunLinkd(const LinkdArguments& arguments) {
   if (!authenticator.ok()) return Fail(authenticator.error());
   options.authenticator = std::move(authenticator).value();
 
+  LeaveDescriptors(options.clients);
+
   ThreadPool workers({.name = "linkd", .thread_count = 2});
   IoThreads io({.name = "linkd-io", .thread_count = arguments.threads});
   arch::Linkd linkd(io, workers, std::move(options));
   if (Result<void> started = linkd.Start(); !started.ok()) return Fail(started.error());
+  std::unique_ptr<TextServer> metrics;  // Ends before the gateway.
+  if (arguments.metrics_port.has_value()) {
+    Result<std::unique_ptr<TextServer>> served =
+        TextServer::Start({.ip = arguments.metrics_ip, .port = *arguments.metrics_port});
+    if (!served.ok()) return Fail(served.error());
+    metrics = std::move(served).value();
+    metrics->Add("/metrics", [&linkd] { return MetricsOf(linkd); });
+  }
   std::cout << "clients on port " << linkd.client_address().port() << ", servers on port "
-            << linkd.provider_address().port() << '\n'
-            << std::flush;
+            << linkd.provider_address().port();
+  if (metrics != nullptr) std::cout << ", metrics on port " << metrics->port();
+  std::cout << '\n' << std::flush;
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && signal == SIGUSR1) {
     std::cout << linkd.GetStatistics().Format();
@@ -162,6 +207,7 @@ int RunLinkd(const LinkdArguments& arguments) {
     }
     std::cout << std::flush;
   }
+  metrics = nullptr;
   linkd.Stop();
   return 0;
 }
@@ -221,6 +267,11 @@ void AddLinkdCommand(CLI::App& app, int& exit_code) {
                       "What tokens must be for (default: the name)");
   command->add_flag("--insecure-accounts", arguments->insecure_accounts,
                     "For development: a token is the account's name, and everybody is believed");
+  command->add_option("--metrics-port", arguments->metrics_port,
+                      "Serve http://IP:PORT/metrics for Prometheus (default: not); 0: any");
+  command->add_option(
+      "--metrics-ip", arguments->metrics_ip,
+      "Address of the metrics (default: 127.0.0.1); nobody outside should reach it");
   command->add_option("--threads", arguments->threads, "Network threads (default: 1)")
       ->check(CLI::Range(1, 64));
   command->footer(

@@ -15,6 +15,8 @@
 namespace zeze {
 namespace {
 
+constexpr const char* kTooLarge = "the output is larger than the limit";
+
 constexpr std::size_t kCopyLengthMin = 3;
 
 // Offsets have three forms: a prefix, and the offset less the first one of the form.
@@ -150,7 +152,8 @@ Result<void> MppcDecoder::Write(std::string_view input, std::size_t output_bytes
     }
     if (DecodeToken(output) == Step::kNeedBits && next == input.size()) return {};
   }
-  return Error(ErrorCode::kCorrupt, fmt::format("MPPC data: {}", failure_));
+  return Error(failure_ == kTooLarge ? ErrorCode::kOverloaded : ErrorCode::kCorrupt,
+               fmt::format("MPPC data: {}", failure_));
 }
 
 MppcDecoder::Step MppcDecoder::Fail(const char* reason) {
@@ -159,7 +162,7 @@ MppcDecoder::Step MppcDecoder::Fail(const char* reason) {
 }
 
 MppcDecoder::Step MppcDecoder::PutLiteral(std::uint32_t byte, unsigned used, std::string& output) {
-  if (room_ == 0) return Fail("the output is larger than the limit");
+  if (room_ == 0) return Fail(kTooLarge);
   --room_;
   bit_count_ -= used;
   history_[produced_++ % kHistoryBytes] = static_cast<char>(byte);
@@ -203,7 +206,7 @@ MppcDecoder::Step MppcDecoder::DecodeCopy(unsigned used, std::size_t offset, std
   if (bits > bit_count_) return Step::kNeedBits;
   const std::size_t length =
       ones == 0 ? kCopyLengthMin : (std::size_t{1} << low_bits) | Bits(used + ones + 1, low_bits);
-  if (length > room_) return Fail("the output is larger than the limit");
+  if (length > room_) return Fail(kTooLarge);
   room_ -= length;
   bit_count_ -= bits;
   for (std::size_t i = 0; i < length; ++i) {

@@ -63,9 +63,9 @@ class MppcEncoder {
 
 class MppcDecoder {
  public:
-  // Appends what the input decodes to. Fails with kCorrupt on a copy from before the beginning, on
-  // a length that no encoder writes, and when one call would produce more than output_bytes_max: a
-  // few bytes can stand for many. A decoder that has failed stays so.
+  // Appends what the input decodes to. Fails with kCorrupt on a copy from before the beginning and
+  // on a length that no encoder writes; with kOverloaded when one call would produce more than
+  // output_bytes_max: a few bytes can stand for many. A decoder that has failed stays so.
   Result<void> Write(std::string_view input, std::size_t output_bytes_max, std::string& output);
 
  private:

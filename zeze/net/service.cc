@@ -57,6 +57,7 @@ bool Service::Impl::Admit() {
     }
   }
   if (slowest != nullptr) {
+    ++handshakes_displaced;
     slowest->Close(fmt::format("the slowest of {} handshakes", options.handshakes_max));
   }
   if (full == 0) return true;
@@ -246,10 +247,12 @@ Service::Statistics Service::GetStatistics() const {
       .not_admitted = impl_->not_admitted,
       .handshakes_failed = impl_->handshakes_failed,
       .handshake_timeouts = impl_->handshake_timeouts,
+      .handshakes_displaced = impl_->handshakes_displaced,
       .upgrades_refused = impl_->upgrades_refused,
       .protocol_errors = impl_->protocol_errors,
       .oversize_frames = impl_->oversize_frames,
       .bad_compression = impl_->bad_compression,
+      .compression_bombs = impl_->compression_bombs,
       .write_stalls = impl_->write_stalls,
       .sends_refused = impl_->sends_refused,
       .late_answers = impl_->late_answers,

@@ -136,18 +136,20 @@ class Service {
   ConnectionPtr FindConnection(std::int64_t id) const;  // Null if there is none.
 
   struct Statistics {
-    std::uint64_t accepted = 0;            // Connections, ready or not.
-    std::uint64_t refused = 0;             // At connections_max.
-    std::uint64_t not_admitted = 0;        // By ServiceOptions::admit.
-    std::uint64_t handshakes_failed = 0;   // Closed before they were ready, for whatever reason:
-    std::uint64_t handshake_timeouts = 0;  // for this one.
-    std::uint64_t upgrades_refused = 0;    // Or answered with a status of HTTP.
-    std::uint64_t protocol_errors = 0;     // Closed for what their peer sent. Among them:
-    std::uint64_t oversize_frames = 0;     // it claimed too large a frame;
-    std::uint64_t bad_compression = 0;     // it cannot be decompressed, or becomes too large.
-    std::uint64_t write_stalls = 0;        // Closed because their peer does not read.
-    std::uint64_t sends_refused = 0;       // Output full.
-    std::uint64_t late_answers = 0;        // Dropped: nobody waited for them any more.
+    std::uint64_t accepted = 0;              // Connections, ready or not.
+    std::uint64_t refused = 0;               // At connections_max.
+    std::uint64_t not_admitted = 0;          // By ServiceOptions::admit.
+    std::uint64_t handshakes_failed = 0;     // Closed before they were ready, for whatever reason:
+    std::uint64_t handshake_timeouts = 0;    // for this one,
+    std::uint64_t handshakes_displaced = 0;  // or at handshakes_max, for another one.
+    std::uint64_t upgrades_refused = 0;      // Or answered with a status of HTTP.
+    std::uint64_t protocol_errors = 0;       // Closed for what their peer sent. Among them:
+    std::uint64_t oversize_frames = 0;       // it claimed too large a frame;
+    std::uint64_t bad_compression = 0;       // it cannot be decompressed,
+    std::uint64_t compression_bombs = 0;     // or becomes too large.
+    std::uint64_t write_stalls = 0;          // Closed because their peer does not read.
+    std::uint64_t sends_refused = 0;         // Output full.
+    std::uint64_t late_answers = 0;          // Dropped: nobody waited for them any more.
   };
   Statistics GetStatistics() const;
 

@@ -72,6 +72,7 @@ struct ZstdDecoder::Context {
 
   ZSTD_DCtx* stream;
   std::string failure;
+  ErrorCode code = ErrorCode::kCorrupt;  // Of the failure.
 };
 
 ZstdDecoder::ZstdDecoder() : context_(std::make_unique<Context>()) {
@@ -95,13 +96,14 @@ Result<void> ZstdDecoder::Write(std::string_view input, std::size_t output_bytes
       context_->failure = ZSTD_getErrorName(result);
     } else if (out.pos > room) {
       context_->failure = "the output is larger than the limit";
+      context_->code = ErrorCode::kOverloaded;
     } else {
       room -= out.pos;
       output.append(piece, out.pos);
     }
   }
   if (context_->failure.empty()) return {};
-  return Error(ErrorCode::kCorrupt, fmt::format("zstd data: {}", context_->failure));
+  return Error(context_->code, fmt::format("zstd data: {}", context_->failure));
 }
 
 }  // namespace zeze

@@ -38,9 +38,9 @@ class ZstdDecoder {
   ZstdDecoder(ZstdDecoder&&) noexcept;
   ZstdDecoder& operator=(ZstdDecoder&&) noexcept;
 
-  // Appends what the input decodes to. Fails with kCorrupt on data that is no zstd stream, on a
-  // window above 8 MiB, and when one call would produce more than output_bytes_max. A decoder that
-  // has failed stays so.
+  // Appends what the input decodes to. Fails with kCorrupt on data that is no zstd stream and on a
+  // window above 8 MiB; with kOverloaded when one call would produce more than output_bytes_max. A
+  // decoder that has failed stays so.
   Result<void> Write(std::string_view input, std::size_t output_bytes_max, std::string& output);
 
  private:

@@ -35,7 +35,9 @@ class Authenticator {
   virtual ~Authenticator() = default;
 
   // On a worker: it may wait. Errors go to the log, the client hears that it was refused, nothing
-  // more. kConflict: the token was used before.
+  // more. By their codes they are counted: kCorrupt, the signature is wrong; kNotFound, the token
+  // has expired; kConflict, it was used before; kInUse, it belongs to another connection;
+  // kOverloaded, no more can be checked now; others, it is none.
   virtual Result<ClientIdentity> Authenticate(const Credentials& given) = 0;
 };
 

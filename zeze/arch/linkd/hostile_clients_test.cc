@@ -2,20 +2,18 @@
 // own, memory stays bounded, and honest clients hardly notice.
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "zeze/admin/operator_key.h"
@@ -34,11 +32,8 @@
 namespace zeze::arch {
 namespace {
 
-using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 using std::chrono::seconds;
-using testing::Eventually;
 using testing::FrameOf;
 using testing::Gateway;
 using testing::Received;
@@ -46,7 +41,6 @@ using testing::TestClient;
 using testing::TestOptions;
 using testing::TestProvider;
 using zeze::testing::MemoryInUse;
-using zeze::testing::RaiseOpenFiles;
 using zeze::testing::RawClient;
 
 constexpr std::int32_t kShop = 100;
@@ -77,22 +71,7 @@ class HostileClients : public ::testing::Test {
       ASSERT_EQ("x", honest_->Answer());
     }
   }
-  // How long the slowest of a hundred takes, of the honest one's round trips.
-  nanoseconds HonestP99(int count = 500) {
-    std::vector<nanoseconds> times;
-    for (int i = 0; i < count; ++i) {
-      const nanoseconds before = SystemClock().Now();
-      EXPECT_TRUE(honest_->Request(kShop, 5, "x"));
-      EXPECT_EQ("x", honest_->Answer());
-      times.push_back(SystemClock().Now() - before);
-    }
-    std::ranges::sort(times);
-    return times[times.size() * 99 / 100];
-  }
   std::uint64_t refused(Refusal refusal) { return gateway_->refused(refusal); }
-  bool AwaitRefused(Refusal refusal, std::uint64_t count = 1) {
-    return Eventually([&] { return refused(refusal) >= count; });
-  }
   // Reads until the gateway has closed the connection.
   static void AwaitClosed(TestClient& client) {
     while (client.Receive().has_value()) {
@@ -159,10 +138,23 @@ TEST_F(HostileClients, MalformedFramesCloseTheirConnectionOnly) {
     }
     if (round % 100 == 0) Honest();
   }
-  TestClient stranger(*gateway_, "stranger");
-  stranger.raw().Send(Header(kShop, 1) + "\x1f");  // There is no such family.
-  AwaitClosed(stranger);
-  EXPECT_GE(refused(Refusal::kMalformed), 1U);
+  Honest();
+}
+
+TEST_F(HostileClients, MalformedFramesAreCounted) {
+  Start(TestOptions());
+  for (int i = 0; i < 10; ++i) {
+    TestClient stranger(*gateway_, "stranger");
+    stranger.raw().Send(Header(kShop, 1) + "\x1f");  // There is no such family.
+    AwaitClosed(stranger);
+  }
+  EXPECT_EQ(10U, refused(Refusal::kMalformed));
+  RawClient early(gateway_->linkd.client_address());
+  early.Send(Header(kShop, 4097));  // Already as the handshake begins.
+  while (!early.ReadBytes(1).empty()) {
+  }
+  EXPECT_EQ(1U, refused(Refusal::kOversizeFrame));
+  EXPECT_EQ(10U, refused(Refusal::kMalformed));
   Honest();
 }
 
@@ -212,7 +204,7 @@ TEST_F(HostileClients, FloodsAreAnsweredBusyThenClosedAndTheirAddressBanned) {
   options.limits.address.connections_max = 0;
   options.limits.address.attempts = {};
   options.limits.address.strikes = {.per_second = 0.001, .burst = 2};
-  Start(options);
+  Start(options, &clock_);
   for (int i = 0; i < 3; ++i) {
     TestClient stranger(*gateway_, "stranger");
     std::string many;
@@ -225,10 +217,10 @@ TEST_F(HostileClients, FloodsAreAnsweredBusyThenClosedAndTheirAddressBanned) {
       ++(got->code == -19 ? busy : served);
       EXPECT_TRUE(got->code == 0 || got->code == -19) << got->code;
     }
-    EXPECT_LE(served, 110);
+    EXPECT_LE(served, 100);  // What was served before the end may come too late for its client.
     EXPECT_EQ(200, busy);
   }
-  EXPECT_GE(refused(Refusal::kSessionRate), 600U);
+  EXPECT_EQ(603U, refused(Refusal::kSessionRate));
   EXPECT_EQ(3U, refused(Refusal::kFlood));
   ASSERT_EQ(1U, gateway_->linkd.Bans().size());
   RawClient again(gateway_->linkd.client_address());
@@ -241,7 +233,7 @@ TEST_F(HostileClients, KeepAlivesAreCountedToo) {
   LinkdOptions options = TestOptions();
   options.limits.session_messages = {.per_second = 50, .burst = 100};
   options.limits.refused_messages = {.per_second = 10, .burst = 200};
-  Start(options);
+  Start(options, &clock_);
   TestClient stranger(*gateway_, "stranger");
   std::string many;
   for (int k = 0; k < 1000; ++k) {
@@ -249,6 +241,7 @@ TEST_F(HostileClients, KeepAlivesAreCountedToo) {
   }
   stranger.raw().TrySend(many);
   AwaitClosed(stranger);
+  EXPECT_EQ(201U, refused(Refusal::kSessionRate));
   EXPECT_EQ(1U, refused(Refusal::kFlood));
 }
 
@@ -306,7 +299,8 @@ TEST_F(HostileClients, EveryLimitOfMessagesHasItsCounter) {
     TestClient more(*gateway_, "address, too");
     for (int i = 0; i < 59; ++i) more.Note(kShop, 5, "x");
     more.Settle();
-    EXPECT_GE(refused(Refusal::kAddressRate), 20U);
+    // Of 150: one of "bytes", six of "protocol", seven of "flight", sixty of "account", and these.
+    EXPECT_EQ(42U, refused(Refusal::kAddressRate));
   }
 }
 
@@ -379,7 +373,7 @@ TEST_F(HostileClients, CompressionBombsAreRefused) {
   options.clients.handshake->compress_to_server = CompressType::kZstd;
   gateway_ = std::make_unique<Gateway>(options);
   const std::size_t before = MemoryInUse();
-  const auto bomb = [&](std::string_view content) {
+  const auto send = [&](std::string_view compressed) {
     RawClient stranger(gateway_->linkd.client_address());
     const std::string header = stranger.ReadBytes(kFrameHeaderBytes);
     ASSERT_EQ(kFrameHeaderBytes, header.size());
@@ -391,13 +385,16 @@ TEST_F(HostileClients, CompressionBombsAreRefused) {
     ByteWriter out;
     EncodeFrame({.protocol_id = kClientChoiceId, .payload = payload.view()}, out);
     ASSERT_TRUE(stranger.Send(out.view()));
+    stranger.Send(compressed);
+    while (!stranger.ReadBytes(1).empty()) {
+    }
+  };
+  const auto bomb = [&](std::string_view content) {
     ZstdEncoder zstd;
     std::string wire;
     zstd.Write(content, wire);
     zstd.Flush(wire);
-    stranger.Send(wire);
-    while (!stranger.ReadBytes(1).empty()) {
-    }
+    send(wire);
   };
   std::string done;
   {
@@ -405,15 +402,19 @@ TEST_F(HostileClients, CompressionBombsAreRefused) {
     EncodeFrame({.protocol_id = kClientDoneId, .payload = std::string_view("\0", 1)}, out);
     done = out.view();
   }
-  bomb(done + std::string(64 << 20, '\0'));
-  EXPECT_TRUE(AwaitRefused(Refusal::kBadCompression)) << gateway_->linkd.GetStatistics().Format();
+  for (int i = 0; i < 5; ++i) bomb(done + std::string(64 << 20, '\0'));
+  for (int i = 0; i < 7; ++i) send("this is not compressed");
   // Of messages that are valid, each alone.
   std::string many = done;
   const std::string one =
       FrameOf(0, kKeepAliveId, std::string_view("\0", 1), FrameFamily::kRequest, 7);
   for (int i = 0; i < 30'000; ++i) many += one;
   bomb(many);
-  EXPECT_TRUE(AwaitRefused(Refusal::kUnauthenticatedBytes));
+  // As many as are decoded at a time, or as many as may come before authentication.
+  EXPECT_EQ(5U + 7U + 1U, refused(Refusal::kCompressionBomb) + refused(Refusal::kBadCompression) +
+                              refused(Refusal::kUnauthenticatedBytes));
+  EXPECT_EQ(7U, refused(Refusal::kBadCompression));
+  EXPECT_GE(refused(Refusal::kCompressionBomb), 5U);
   EXPECT_LT(MemoryInUse(), before + (std::size_t{64} << 20));
 }
 
@@ -431,11 +432,25 @@ TEST_F(HostileClients, ReplayedAndForgedTokensAreRefused) {
     EXPECT_EQ(-20, thief.Authenticate(token));
     EXPECT_FALSE(thief.Receive().has_value());
   }
-  TestClient forger(gateway);
-  ASSERT_TRUE(forger.EndHandshake());
-  EXPECT_EQ(-20, forger.Authenticate("x" + token));
+  const auto show = [&](const std::string& wrong) {
+    TestClient stranger(gateway);
+    ASSERT_TRUE(stranger.EndHandshake());
+    EXPECT_EQ(-20, stranger.Authenticate(wrong));
+    EXPECT_FALSE(stranger.Receive().has_value());
+  };
+  for (int i = 0; i < 4; ++i) show("x" + token);  // Forged.
+  auto late = NewToken("alice", "Linkd", seconds(60));
+  late.expires = late.issued;
+  for (int i = 0; i < 3; ++i) show(SignToken(key, late));
+  for (int i = 0; i < 2; ++i) show(SignToken(key, NewToken("alice", "Elsewhere", seconds(60))));
+  auto bound = NewToken("alice", "Linkd", seconds(60));
+  bound.tlsBinding.bytes = std::string(32, 'x');
+  show(SignToken(key, bound));
   EXPECT_EQ(5U, gateway.refused(Refusal::kReplayedToken));
-  EXPECT_EQ(1U, gateway.refused(Refusal::kBadToken));
+  EXPECT_EQ(4U, gateway.refused(Refusal::kForgedToken));
+  EXPECT_EQ(3U, gateway.refused(Refusal::kExpiredToken));
+  EXPECT_EQ(2U, gateway.refused(Refusal::kBadToken));
+  EXPECT_EQ(1U, gateway.refused(Refusal::kUnboundToken));
   EXPECT_TRUE(alice.Settle().empty()) << "she is still there";
 }
 
@@ -487,68 +502,56 @@ TEST_F(HostileClients, WhoReadsTooSlowlyForLongIsClosed) {
   Honest();
 }
 
-TEST_F(HostileClients, TwentyThousandIdleConnectionsKeepNobodyOut) {
-  const std::size_t files = RaiseOpenFiles();
-  // Both ends are in this process.
-  const std::size_t connections = std::min<std::size_t>(20'000, (files - 1000) / 2);
+TEST_F(HostileClients, BeyondAllConnectionsOneMoreIsRefused) {
   LinkdOptions options = TestOptions();
-  options.clients.handshakes_max = 1000;
+  options.clients.connections_max = 3;
   Start(options);
-  const std::size_t before = MemoryInUse();
-  std::vector<std::unique_ptr<RawClient>> idle;
-  for (std::size_t i = 0; i < connections; ++i) {
-    idle.push_back(std::make_unique<RawClient>(gateway_->linkd.client_address()));
-    if (i % 3 == 0) idle.back()->Send(std::string(7, '\0'));  // Half of a header.
-    if (i % 1000 == 0) Honest();
+  TestClient second(*gateway_, "second");
+  TestClient third(*gateway_, "third");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(RawClient(gateway_->linkd.client_address()).ReadBytes(1).empty());
   }
-  TestClient late(*gateway_, "late");
-  late.Request(kShop, 5, "x");
-  EXPECT_EQ("x", late.Answer());
+  EXPECT_EQ(5U, refused(Refusal::kConnections));
   Honest();
-  EXPECT_LT(MemoryInUse(), before + (std::size_t{256} << 20));
 }
 
-// Several kinds of abuse at once, for as long as honest round trips are measured. Beyond the double
-// some milliseconds are granted: the strangers live in the same process and need its processors.
-TEST_F(HostileClients, HonestClientsHardlyNotice) {
+TEST_F(HostileClients, TheSlowestHandshakesMakeRoomForOthers) {
   LinkdOptions options = TestOptions();
-  options.limits.session_messages = {.per_second = 500, .burst = 100'000};
-  options.limits.refused_messages = {.per_second = 10, .burst = 100};
+  options.clients.handshakes_max = 10;
   Start(options);
-  const nanoseconds calm = HonestP99();
-  std::atomic<bool> stop = false;
-  const NetAddress address = gateway_->linkd.client_address();
-  std::thread hostile([&] {
-    std::mt19937 random(7);  // NOLINT: the same every time.
-    std::vector<std::unique_ptr<RawClient>> idle;
-    while (!stop) {
-      auto stranger = std::make_unique<RawClient>(address);
-      switch (random() % 4) {
-        case 0:
-          stranger->Send(std::string(100, static_cast<char>(random())));
-          break;
-        case 1:
-          stranger->EndHandshake();
-          stranger->Send(Header(kShop, 0x7fffffff));
-          break;
-        case 2:
-          stranger->EndHandshake();
-          stranger->Send(FrameOf(kShop, 5, "unauthenticated"));
-          break;
-        default:
-          idle.push_back(std::move(stranger));
-          if (idle.size() > 200) idle.clear();
-      }
-      SystemClock().SleepFor(milliseconds(1));  // A thousand a second.
-    }
-  });
-  const nanoseconds stormy = HonestP99(2000);
-  stop = true;
-  hostile.join();
-  EXPECT_LT(stormy, 2 * calm + milliseconds(5));
-  EXPECT_GE(refused(Refusal::kUnauthenticated), 1U);
-  RecordProperty("calm_us", static_cast<int>(calm / microseconds(1)));
-  RecordProperty("stormy_us", static_cast<int>(stormy / microseconds(1)));
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  for (int i = 0; i < 30; ++i) {
+    strangers.push_back(std::make_unique<RawClient>(gateway_->linkd.client_address()));
+    ASSERT_FALSE(strangers.back()->ReadBytes(1).empty());  // It has the offer.
+  }
+  EXPECT_EQ(20U, refused(Refusal::kHandshakeDisplaced));
+  TestClient late(*gateway_, "late");
+  EXPECT_EQ(21U, refused(Refusal::kHandshakeDisplaced));
+  Honest();
+}
+
+TEST_F(HostileClients, OnceIsEnoughToAuthenticate) {
+  Start(TestOptions());
+  TestClient twice(*gateway_, "twice");
+  for (int i = 0; i < 3; ++i) EXPECT_NE(0, twice.Authenticate("somebody else"));
+  EXPECT_EQ(3U, refused(Refusal::kRepeatedAuth));
+  Honest();
+}
+
+// Tools read this: every reason has its line, also those that never happened.
+TEST_F(HostileClients, AllCountersAreOnThePageOfMetrics) {
+  Start(TestOptions());
+  TestClient stranger(*gateway_, "stranger");
+  stranger.raw().Send(Header(kShop, 0x7fffffff));
+  AwaitClosed(stranger);
+  const std::string page = gateway_->linkd.GetStatistics().FormatMetrics();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Refusal::kCount); ++i) {
+    const auto refusal = static_cast<Refusal>(i);
+    const std::string line = fmt::format("\nzeze_linkd_refused_total{{reason=\"{}\"}} {}\n",
+                                         ToString(refusal), refused(refusal));
+    EXPECT_NE(page.find(line), std::string::npos) << line;
+  }
+  EXPECT_NE(page.find("{reason=\"oversize frame\"} 1\n"), std::string::npos) << page;
 }
 
 }  // namespace

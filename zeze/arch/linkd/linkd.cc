@@ -1,5 +1,6 @@
 #include "zeze/arch/linkd/linkd.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -38,6 +39,7 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::seconds kSweep{10};
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::kCount)> kRefusalNames = {
+    "connections",
     "banned",
     "address connections",
     "address attempts",
@@ -45,15 +47,23 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::kCount)
     "accept ramp, silent",
     "no session id",
     "handshake timeout",
+    "handshake displaced",
+    "upgrade",
     "authentication timeout",
     "unauthenticated",
     "unauthenticated bytes",
+    "repeated authentication",
     "bad token",
+    "forged token",
+    "expired token",
     "replayed token",
+    "unbound token",
+    "too many tokens",
     "oversize frame",
     "oversize protocol",
     "malformed",
     "bad compression",
+    "compression bomb",
     "session rate",
     "session bytes",
     "account rate",
@@ -169,6 +179,7 @@ void Linkd::Impl::AddHandlers() {
   }
   ServiceOptions providers = options_.providers;
   providers.dispatch = Dispatch::kInline;
+  providers.read_always = true;
   providers_ = std::make_unique<Service>(io_, std::move(providers));
   AddProviderHandlers();
 }
@@ -179,7 +190,6 @@ Result<void> Linkd::Impl::Start() {
                  "a linkd needs a port for clients and one for servers");
   }
   if (options_.registry.has_value()) {
-  providers.read_always = true;
     registry::RegistryAgentOptions agent = *options_.registry;
     agent.on_load = [this](const registry::ServerLoad& load) { OnLoad(load); };
     agent_ = std::make_unique<registry::RegistryAgent>(io_, workers_, std::move(agent));
@@ -293,12 +303,18 @@ Linkd::Statistics Linkd::Impl::GetStatistics() const {
   const auto add = [&all](Refusal refusal, std::uint64_t count) {
     all.refused[static_cast<std::size_t>(refusal)] += count;
   };
+  add(Refusal::kConnections, clients.refused);
   add(Refusal::kHandshakeTimeout, clients.handshake_timeouts);
+  add(Refusal::kHandshakeDisplaced, clients.handshakes_displaced);
+  add(Refusal::kUpgrade, clients.upgrades_refused);
   add(Refusal::kOversizeFrame, clients.oversize_frames);
   add(Refusal::kBadCompression, clients.bad_compression);
   add(Refusal::kSlowReader, clients.write_stalls);
-  add(Refusal::kMalformed,
-      clients.protocol_errors - clients.oversize_frames - clients.bad_compression);
+  add(Refusal::kCompressionBomb, clients.compression_bombs);
+  // These are counted a moment before protocol_errors is.
+  const std::uint64_t known =
+      clients.oversize_frames + clients.bad_compression + clients.compression_bombs;
+  add(Refusal::kMalformed, clients.protocol_errors - std::min(known, clients.protocol_errors));
   return all;
 }
 
@@ -309,6 +325,25 @@ std::string Linkd::Statistics::Format() const {
   for (std::size_t i = 0; i < refused.size(); ++i) {
     if (refused[i] == 0) continue;
     text += fmt::format("refused, {}: {}\n", kRefusalNames[i], refused[i]);
+  }
+  return text;
+}
+
+std::string Linkd::Statistics::FormatMetrics() const {
+  std::string text;
+  const auto one = [&text](std::string_view name, std::string_view type, std::uint64_t value) {
+    text += fmt::format("# TYPE zeze_linkd_{0} {1}\nzeze_linkd_{0} {2}\n", name, type, value);
+  };
+  one("sessions", "gauge", sessions);
+  one("providers", "gauge", providers);
+  one("accepted_total", "counter", accepted);
+  one("authenticated_total", "counter", authenticated);
+  one("forwarded_total", "counter", forwarded);
+  one("delivered_total", "counter", delivered);
+  text += "# TYPE zeze_linkd_refused_total counter\n";
+  for (std::size_t i = 0; i < refused.size(); ++i) {
+    text +=
+        fmt::format("zeze_linkd_refused_total{{reason=\"{}\"}} {}\n", kRefusalNames[i], refused[i]);
   }
   return text;
 }

@@ -29,22 +29,31 @@ namespace zeze::arch {
 
 // Why something of a client, or a client, was refused; each is counted.
 enum class Refusal : std::uint8_t {
+  kConnections,         // At connections_max, of all addresses.
   kBanned,              // Connections of a banned address.
   kAddressConnections,  // Too many connections of one address.
   kAddressAttempts,     // Too often from one address.
   kRamp,                // Came too early after the start; was told when to come again.
   kRampSilent,          // The same, but too many to tell.
   kNoSessionId,         // No session ids could be got.
-  kHandshakeTimeout,    // The handshake took too long.
+  kHandshakeTimeout,    // The handshake took too long,
+  kHandshakeDisplaced,  // or was the slowest when there were too many.
+  kUpgrade,             // Not what begins a WebSocket.
   kAuthTimeout,         // It did not authenticate itself in time.
   kUnauthenticated,     // Sent something else before.
   kUnauthenticatedBytes,
-  kBadToken,
+  kRepeatedAuth,  // Once is enough.
+  kBadToken,      // Not a token, or for somebody else: audience, version, life.
+  kForgedToken,   // The signature is wrong.
+  kExpiredToken,
   kReplayedToken,
+  kUnboundToken,   // Of another connection.
+  kTooManyTokens,  // No more of them can be remembered.
   kOversizeFrame,
   kOversizeProtocol,  // Larger than the rule of its protocol allows.
   kMalformed,         // Bytes that are no frames.
-  kBadCompression,    // Cannot be decompressed, or becomes too large.
+  kBadCompression,    // Cannot be decompressed,
+  kCompressionBomb,   // or becomes too large.
   kSessionRate,
   kSessionBytes,
   kAccountRate,
@@ -115,6 +124,8 @@ class Linkd {
     std::uint64_t of(Refusal refusal) const { return refused[static_cast<std::size_t>(refusal)]; }
     // Those that are not 0, one in a line.
     std::string Format() const;
+    // All of them, for Prometheus.
+    std::string FormatMetrics() const;
   };
   Statistics GetStatistics() const;
 

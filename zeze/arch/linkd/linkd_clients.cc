@@ -50,6 +50,24 @@ namespace {
 // How often a client hears of what it cannot help at the moment.
 constexpr std::chrono::seconds kReportPeriod{1};
 
+// Of what an authenticator says.
+Refusal RefusalOf(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kCorrupt:
+      return Refusal::kForgedToken;
+    case ErrorCode::kNotFound:
+      return Refusal::kExpiredToken;
+    case ErrorCode::kConflict:
+      return Refusal::kReplayedToken;
+    case ErrorCode::kInUse:
+      return Refusal::kUnboundToken;
+    case ErrorCode::kOverloaded:
+      return Refusal::kTooManyTokens;
+    default:
+      return Refusal::kBadToken;
+  }
+}
+
 constexpr auto kEmpty = [](ByteWriter& out) { out.WriteEnd(); };
 
 }  // namespace
@@ -166,6 +184,7 @@ Result<void> Linkd::Impl::OnAuth(Connection& client, const Frame& frame) {
   given.Decode(in);
   if (!in.ok()) return in.ToError(linkd_auth::Auth::kDescriptor.full_name);
   if (!session.Advance(Phase::kNew, Phase::kAuthenticating)) {
+    Count(Refusal::kRepeatedAuth);
     return client.SendAnswer(linkd_auth::Auth::kDescriptor, frame.session_id,
                              result_code::kDuplicateRequest, kEmpty);
   }
@@ -186,9 +205,10 @@ void Linkd::Impl::Authenticate(const ConnectionPtr& client, std::int64_t call,
                                             .address = client->peer_address(),
                                             .tls_binding = binding});
   if (!identity.ok()) {
-    Count(identity.error().code() == ErrorCode::kConflict ? Refusal::kReplayedToken
-                                                          : Refusal::kBadToken);
-    Strike(session, Now());
+    const Refusal refusal = RefusalOf(identity.error());
+    Count(refusal);
+    // Whoever comes when there is no room is not to blame.
+    if (refusal != Refusal::kTooManyTokens) Strike(session, Now());
     ZEZE_LOG_INFO("{}: not authenticated: {}", client->Describe(), identity.error().message());
     static_cast<void>(
         client->SendAnswer(linkd_auth::Auth::kDescriptor, call, result_code::kAuthFail, kEmpty));
@@ -389,6 +409,10 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const Raw
   ProviderLink* link = session.bindings.Find(frame.module_id);
   if (link == nullptr) return Forwarded::kNotBound;
   if (link->overloaded()) return Forwarded::kBusy;
+  // The other half is for answers to what the server sends, which is read whatever waits.
+  if (link->connection->QueuedBytesApprox() > options_.providers.output_bytes_max / 2) {
+    return Forwarded::kFull;
+  }
   DispatchFields fields{.link_sid = session.sid,
                         .account = session.account,
                         .type = ProtocolTypeId(frame.module_id, frame.protocol_id),
@@ -411,10 +435,6 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const Raw
 bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link,
                              const std::vector<std::int32_t>& modules,
                              std::optional<std::uint64_t> offer) {
-  // The other half is for answers to what the server sends, which is read whatever waits.
-  if (link->connection->QueuedBytesApprox() > options_.providers.output_bytes_max / 2) {
-    return Forwarded::kFull;
-  }
   const MutexLock lock(session.mutex);
   if (link->closed || session.closed) return false;
   if (offer.has_value() && *offer != link->offer) return false;
@@ -439,6 +459,7 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
   constexpr int kAttempts = 3;
   Choice choice;
   bool dynamic = false;
+  bool full = false;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ProviderLinkPtr link;
     std::vector<std::int32_t> modules;
@@ -461,7 +482,6 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
     if (sent == Forwarded::kSent) {
       forwarded_.fetch_add(1, std::memory_order_relaxed);
       return;
-  bool full = false;
     }
     full = sent == Forwarded::kFull;
     choice.busy = sent == Forwarded::kBusy || full;

@@ -44,6 +44,8 @@ namespace {
 // refusing honest peers whose messages happen to be much alike.
 constexpr std::size_t kDecodePieceBytes = 1024;
 constexpr std::size_t kDecodedPieceBytesMax = 4 << 20;
+// Of them, for each byte that a frame may have: a stranger who may send little gets little decoded.
+constexpr std::size_t kDecodedFramesMax = 64;
 
 // What an idle connection may keep of its buffers.
 constexpr std::size_t kKeepInputBytes = 4096;
@@ -191,9 +193,15 @@ Result<void> ConnectionImpl::ConsumeWire(std::span<char> wire) {
     const std::span<char> piece = wire.first(std::min(wire.size(), kDecodePieceBytes));
     wire = wire.subspan(piece.size());
     decoded.clear();
-    const std::size_t bytes_max = std::max(kDecodedPieceBytesMax, 2 * frame_bytes_max_);
+    const std::size_t frame_max =
+        phase_ == Phase::kReady ? frame_bytes_max_.load() : kHandshakeBytesMax;
+    const std::size_t bytes_max =
+        std::max(std::min(kDecodedPieceBytesMax, kDecodedFramesMax * frame_max), 2 * frame_max);
     Result<void> done = input_codec_->Decode(piece, bytes_max, decoded);
-    if (!done.ok()) ++service_->bad_compression;
+    if (!done.ok()) {
+      const bool too_large = done.error().code() == ErrorCode::kOverloaded;
+      ++(too_large ? service_->compression_bombs : service_->bad_compression);
+    }
     if (done.ok()) done = ConsumePlain(decoded);
     if (!done.ok()) return done;
   }
@@ -209,7 +217,10 @@ Result<void> ConnectionImpl::ConsumeHandshake(std::string_view bytes) {
   input_.append(bytes);
   std::string_view stream = input_;
   Result<std::optional<RawFrame>> raw = TakeFrame(stream, kHandshakeBytesMax);
-  if (!raw.ok()) return raw.error();
+  if (!raw.ok()) {
+    ++service_->oversize_frames;
+    return raw.error();
+  }
   if (!raw.value().has_value()) return {};
   Result<Frame> frame = ParseFrame(*raw.value());
   if (!frame.ok()) return frame.error();

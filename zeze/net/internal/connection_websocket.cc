@@ -77,6 +77,7 @@ Result<void> ConnectionImpl::ConsumeWebSocket(std::span<char> wire) {
   if (phase_ == Phase::kUpgrade) return ConsumeUpgrade(wire);
   Result<std::span<char>> bytes = websocket_->decoder.Decode(wire);
   if (!bytes.ok()) {
+    if (websocket_->decoder.failure_code() == WebSocketClose::kTooBig) ++service_->oversize_frames;
     FailPeer(bytes.error(), websocket_->decoder.failure_code(), bytes.error().message());
     return {};
   }

@@ -103,10 +103,12 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   std::atomic<std::uint64_t> not_admitted = 0;
   std::atomic<std::uint64_t> handshakes_failed = 0;
   std::atomic<std::uint64_t> handshake_timeouts = 0;
+  std::atomic<std::uint64_t> handshakes_displaced = 0;
   std::atomic<std::uint64_t> upgrades_refused = 0;
   std::atomic<std::uint64_t> protocol_errors = 0;
   std::atomic<std::uint64_t> oversize_frames = 0;
   std::atomic<std::uint64_t> bad_compression = 0;
+  std::atomic<std::uint64_t> compression_bombs = 0;
   std::atomic<std::uint64_t> write_stalls = 0;
   std::atomic<std::uint64_t> sends_refused = 0;
   std::atomic<std::uint64_t> late_answers = 0;
