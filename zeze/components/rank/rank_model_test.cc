@@ -105,7 +105,8 @@ TEST_F(RankModelTest, WithRollbacksAndRemovalsTheWholeBoardIsTheTruth) {
       server.reset();  // Saves everything.
       server = std::make_unique<Server>(*storage);
     }
-    if (i % 5 == 0) ASSERT_NO_FATAL_FAILURE(ExpectWholeBoardIs(truth));
+    if (i % 5 != 0) continue;
+    ASSERT_NO_FATAL_FAILURE(ExpectWholeBoardIs(truth));
   }
 }
 
