@@ -19,6 +19,7 @@
 #include <fmt/core.h>
 
 #include "Zeze/Builtin/LinkdAuth.h"
+#include "bench/Counter.h"
 #include "bench/bench.h"
 #include "bench/contest.h"
 #include "bench/load_client.h"
@@ -37,12 +38,14 @@
 #include "zeze/net/service.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/net/tls.h"
+#include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/testing/database_server.h"
 
 namespace zeze::bench {
 namespace {
 
+using ::bench::Counter::AddOne;
 using Zeze::Builtin::LinkdAuth::Auth;
 using zeze::testing::RawClient;
 
@@ -60,6 +63,14 @@ std::string FrameOf(std::int32_t module, std::int32_t protocol, FrameFamily fami
   return std::string(out.view());
 }
 
+// The handshake and the login.
+void BeginSession(std::size_t connection, std::string& out) {
+  out += FrameOf(0, kClientDoneId, FrameFamily::kOneWay, std::string_view("\0", 1));
+  Zeze::Builtin::LinkdAuth::BAuth auth;
+  auth.token.bytes = fmt::format("account {}", connection);
+  out += RawClient::RequestFrame<Auth>(1, auth);
+}
+
 // Requests of so many bytes of payload; through a gateway after the handshake and the login.
 class RequestConversation final : public Conversation {
  public:
@@ -71,10 +82,7 @@ class RequestConversation final : public Conversation {
 
   void Begin(std::size_t connection, std::string& out) override {
     if (!gateway_) return Ask(depth_, out);
-    out += FrameOf(0, kClientDoneId, FrameFamily::kOneWay, std::string_view("\0", 1));
-    Zeze::Builtin::LinkdAuth::BAuth auth;
-    auth.token.bytes = fmt::format("account {}", connection);
-    out += RawClient::RequestFrame<Auth>(1, auth);
+    BeginSession(connection, out);
   }
 
   void Receive(std::size_t /*connection*/, std::string_view& bytes, std::string& out,
@@ -108,6 +116,52 @@ class RequestConversation final : public Conversation {
   const std::string request_;
 };
 
+// Adds one to the account's count again and again, and looks at each count that comes back.
+class CounterConversation final : public Conversation {
+ public:
+  CounterConversation(std::size_t connections, std::size_t depth)
+      : depth_(depth), request_(RawClient::RequestFrame<AddOne>(7, {})), counts_(connections, 0) {}
+
+  void Begin(std::size_t connection, std::string& out) override { BeginSession(connection, out); }
+
+  void Receive(std::size_t connection, std::string_view& bytes, std::string& out,
+               std::uint64_t& done) override {
+    while (bytes.size() > kFrameHeaderBytes) {
+      Result<std::optional<RawFrame>> frame = TakeFrame(bytes, 1 << 20);
+      if (!frame.ok()) throw std::runtime_error(frame.error().message());
+      if (!frame.value().has_value()) return;
+      const RawFrame& got = *frame.value();
+      if (got.module_id == AddOne::kDescriptor.module_id) {
+        Check(connection, got);
+        ++done;
+        out += request_;
+      } else if (got.module_id == Auth::kDescriptor.module_id) {
+        for (std::size_t i = 0; i < depth_; ++i) out += request_;
+      } else if (got.module_id != 0) {
+        throw std::runtime_error(fmt::format("a message of module {}", got.module_id));
+      }
+    }
+  }
+
+ private:
+  void Check(std::size_t connection, const RawFrame& raw) {
+    const Result<Frame> answer = ParseFrame(raw);
+    if (!answer.ok()) throw std::runtime_error(answer.error().message());
+    AddOne::Result result;
+    ByteReader in(answer.value().payload);
+    result.Decode(in);
+    if (answer.value().result_code != 0 || result.count != ++counts_[connection]) {
+      throw std::runtime_error(fmt::format("code {}, count {} instead of {}",
+                                           answer.value().result_code, result.count,
+                                           counts_[connection]));
+    }
+  }
+
+  const std::size_t depth_;
+  const std::string request_;
+  std::vector<std::int64_t> counts_;
+};
+
 // --- the contestants ----------------------------------------------------------------------------
 
 std::uint16_t PortBehind(const std::string& said, std::string_view text) {
@@ -120,9 +174,9 @@ struct GatewayServers {
   ServedProcess linkd;
   ServedProcess provider;
 
-  explicit GatewayServers(const std::vector<std::string>& what = {"linkd"})
-      : linkd(what),
-        provider({"provider", std::to_string(PortBehind(linkd.process().said(), kProviderPort))}) {}
+  explicit GatewayServers(const std::string& server = "provider")
+      : linkd({"linkd"}),
+        provider({server, std::to_string(PortBehind(linkd.process().said(), kProviderPort))}) {}
 };
 
 void WriteFile(const std::string& path, const std::string& text) {
@@ -241,6 +295,49 @@ void Pipelined(Run& run) {
                            Median(contests[2].rates), Median(contests[2].cpu_us))});
 }
 
+// A transaction of a server of the framework, beside the same path to a server that only sends the
+// request back. Everything shares the cores as the kernel likes.
+void Transactions(Run& run) {
+  constexpr std::size_t kDepth = 16;
+  constexpr double kJavaPerSecond = 246'000;
+  GatewayServers counter("counter");
+  GatewayServers bare("provider");
+  CounterConversation counting(kConnections, kDepth);
+  RequestConversation echoing(kDepth, 64, true);
+  LoadClient to_counter(counter.linkd.port(), kConnections, counting);
+  LoadClient to_bare(bare.linkd.port(), kConnections, echoing);
+  to_counter.Run(0.3);
+  to_bare.Run(0.3);
+  std::vector<double> rates;
+  std::vector<double> bare_rates;
+  std::vector<double> server_us;
+  std::vector<double> linkd_us;
+  std::vector<double> client_us;
+  const double end = WallSeconds() + 3 * run.settings().seconds;
+  while (WallSeconds() < end) {
+    const double server = ProcessCpuSeconds(counter.provider.id());
+    const double linkd = ProcessCpuSeconds(counter.linkd.id());
+    const double client = ProcessCpuSeconds(0);
+    const Load load = to_counter.Run(0.2);
+    const double us = 1e6 / static_cast<double>(load.done);
+    rates.push_back(load.per_second());
+    server_us.push_back((ProcessCpuSeconds(counter.provider.id()) - server) * us);
+    linkd_us.push_back((ProcessCpuSeconds(counter.linkd.id()) - linkd) * us);
+    client_us.push_back((ProcessCpuSeconds(0) - client) * us);
+    bare_rates.push_back(to_bare.Run(0.2).per_second());
+  }
+  run.Report(
+      {.name = "gateway.transaction",
+       .value = Median(rates),
+       .unit = "round trips/s",
+       .peer = "no transaction",
+       .peer_value = Median(bare_rates),
+       .ratio = MedianRatio(rates, bare_rates),
+       .goal = Goal::ValueAtLeast(2 * kJavaPerSecond),
+       .note = fmt::format("CPU of the server {:.2f} us, gateway {:.2f} us, client {:.2f} us",
+                           Median(server_us), Median(linkd_us), Median(client_us))});
+}
+
 void Latency1(Run& run) {
   Arena arena(run, 1, 1, 64);
   std::vector<double> ours;
@@ -315,6 +412,9 @@ constexpr Benchmark kBenchmarks[] = {
      &RoundTrips64},
     {"gateway.round_trip_1000", "the same with 1,000 connections", &RoundTrips1000},
     {"gateway.pipelined", "64 connections x 16 requests of 64 bytes", &Pipelined},
+    {"gateway.transaction",
+     "64 connections x 16 requests, each a transaction that adds one to the account's record",
+     &Transactions},
     {"gateway.latency_1", "one client, one request at a time", &Latency1},
     {"gateway.idle_bytes", "memory of a client that is connected and says nothing", &IdleBytes},
 };

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/serve_counter.h"
 #include "bench/serve_gateway.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
@@ -125,6 +126,9 @@ int Serve(std::span<const std::string> what) {
   if (!what.empty() && what[0] == "linkd") return ServeLinkd(what.size() > 1 && what[1] == "tls");
   if (what.size() == 2 && what[0] == "provider") {
     return ServeProvider(static_cast<std::uint16_t>(std::stoi(what[1])));
+  }
+  if (what.size() == 2 && what[0] == "counter") {
+    return ServeCounter(static_cast<std::uint16_t>(std::stoi(what[1])));
   }
   if (what.empty() || what[0] != "global") return 2;
   return ServeGlobal(what.size() > 1 ? what[1] : "",

@@ -28,8 +28,8 @@ class ServedProcess {
   std::uint16_t port_ = 0;
 };
 
-// "echo", "global [URL [PORT]]" (in memory without a URL), "linkd [tls]", "provider PORT".
-// Does not return before it is killed.
+// "echo", "global [URL [PORT]]" (in memory without a URL), "linkd [tls]", "provider PORT",
+// "counter PORT". Does not return before it is killed.
 int Serve(std::span<const std::string> what);
 
 // Of another process.
