@@ -333,13 +333,12 @@ Result<void> LinkSet::SendTo(const Link& link, std::int64_t sid, std::int64_t ty
                              std::string_view frame) {
   const ConnectionPtr connection = link.connection();
   if (connection == nullptr) return NotConnected(link.name());
-  // A client that is gone needs no answer, so nobody looks at the outcome.
-  return connection->SendRequest(
-      wire::Send::kDescriptor, {.dispatch = Dispatch::kInline},
-      [sid, type_id, frame](ByteWriter& out) {
-        EncodeSend(std::span(&sid, 1), type_id, frame, out);
-      },
-      [](const RawReply&) { return true; });
+  // A client that is gone needs no answer, so nobody looks at the outcome: what the gateway says to
+  // it is dropped, without a place in the table of calls and without a time-out.
+  thread_local ByteWriter request;
+  request.Clear();
+  EncodeUnheardSend(sid, type_id, frame, request);
+  return connection->SendFrames(request.view());
 }
 
 Result<void> LinkSet::Send(std::string_view link_name, std::span<const std::int64_t> link_sids,

@@ -1,5 +1,6 @@
 #include "zeze/arch/provider/internal/messages.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "Zeze/Builtin/Provider.h"
 #include "zeze/base/result.h"
 #include "zeze/net/frame.h"
+#include "zeze/net/protocol.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/type_code.h"
@@ -68,6 +70,19 @@ void EncodeSend(std::span<const std::int64_t> link_sids, std::int64_t type_id,
     out.WriteBytes(frame);
   }
   out.WriteEnd();
+}
+
+void EncodeUnheardSend(std::int64_t link_sid, std::int64_t type_id, std::string_view frame,
+                       ByteWriter& out) {
+  constexpr const ProtocolDescriptor& kSend = Zeze::Builtin::Provider::Send::kDescriptor;
+  out.Reserve(kFrameHeaderBytes + 64 + frame.size());
+  out.WriteInt4(kSend.module_id);
+  out.WriteInt4(kSend.protocol_id);
+  const std::size_t body = out.BeginSize4();
+  out.WriteUint(static_cast<std::uint32_t>(FrameFamily::kRequest));
+  out.WriteLong(0);
+  EncodeSend(std::span(&link_sid, 1), type_id, frame, out);
+  out.EndSize4(body);
 }
 
 Result<std::int64_t> TypeOfFrame(std::string_view frame) {

@@ -29,6 +29,11 @@ Result<DispatchView> DecodeDispatch(std::string_view payload);
 void EncodeSend(std::span<const std::int64_t> link_sids, std::int64_t type_id,
                 std::string_view frame, ByteWriter& out);
 
+// The whole frame of a Send to one client whose outcome nobody waits for: its session id, 0, is of
+// no call.
+void EncodeUnheardSend(std::int64_t link_sid, std::int64_t type_id, std::string_view frame,
+                       ByteWriter& out);
+
 // What a frame is, from its header. Fails with kInvalidArgument if it is too short for one.
 Result<std::int64_t> TypeOfFrame(std::string_view frame);
 

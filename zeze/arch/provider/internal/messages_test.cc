@@ -1,6 +1,7 @@
 #include "zeze/arch/provider/internal/messages.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,24 @@ TEST(ProviderMessages, EncodesSendAsTheBeanDoes) {
 
     EXPECT_EQ(out.view(), expected.view());
   }
+}
+
+TEST(ProviderMessages, ASendThatNobodyHearsOfIsARequestOfNoCall) {
+  ByteWriter payload;
+  const std::int64_t sid = 77;
+  EncodeSend(std::span(&sid, 1), ProtocolTypeId(100, 5), "whole frame", payload);
+  ByteWriter expected;
+  EncodeFrame({.module_id = wire::Send::kDescriptor.module_id,
+               .protocol_id = wire::Send::kDescriptor.protocol_id,
+               .family = FrameFamily::kRequest,
+               .session_id = 0,
+               .payload = payload.view()},
+              expected);
+
+  ByteWriter out;
+  EncodeUnheardSend(sid, ProtocolTypeId(100, 5), "whole frame", out);
+
+  EXPECT_EQ(out.view(), expected.view());
 }
 
 TEST(ProviderMessages, ReadsTheTypeOfAFrame) {
