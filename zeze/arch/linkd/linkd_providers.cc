@@ -332,6 +332,7 @@ Result<void> Linkd::Impl::OnSend(Connection& connection, const Frame& frame) {
                       (only_check ? client->IsOpen() : Deliver(*client, send.type, send.frame));
     if (!done) result.ErrorLinkSids.PushBack(sid);
   });
+  if (frame.session_id == 0) return {};  // Nobody waits for it.
   // The client is in a hurry, the server is not.
   return connection.SendAnswerSoon(provider::Send::kDescriptor, frame.session_id, 0,
                                    [&result](ByteWriter& out) { result.Encode(out); });
