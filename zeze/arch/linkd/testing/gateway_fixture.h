@@ -37,6 +37,7 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/serialize/byte_reader.h"
@@ -145,6 +146,9 @@ class TestProvider {
  public:
   explicit TestProvider(const Gateway& gateway, std::string identity, std::int64_t version = 0,
                         bool echo = true)
+      : TestProvider(gateway.linkd.provider_address(), std::move(identity), version, echo) {}
+  TestProvider(const NetAddress& at, const std::string& identity, std::int64_t version = 0,
+               bool echo = true)
       : echo_(echo),
         io_({.name = "provider"}),
         service_(io_, {.name = "provider", .handshake = HandshakeOptions{}}) {
@@ -156,7 +160,6 @@ class TestProvider {
     service_.OnClose([this](const ConnectionPtr&, const Error&) {
       closed.Change([](bool& value) { value = true; });
     });
-    const NetAddress at = gateway.linkd.provider_address();
     Result<ConnectionPtr> ready =
         service_.Connect({.host = at.IpText(), .port = at.port(), .reconnect = false})
             ->WaitReady(kPatience);
@@ -312,7 +315,8 @@ inline std::string FrameOf(std::int32_t module, std::int32_t protocol, std::stri
 class TestClient {
  public:
   // Connects only; see Authenticate.
-  explicit TestClient(const Gateway& gateway) : raw_(gateway.linkd.client_address()) {}
+  explicit TestClient(const Gateway& gateway) : TestClient(gateway.linkd.client_address()) {}
+  explicit TestClient(const NetAddress& address) : raw_(address) {}
   // Authenticates, too.
   TestClient(const Gateway& gateway, std::string_view account, std::int64_t version = 0)
       : TestClient(gateway) {
