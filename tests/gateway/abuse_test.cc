@@ -332,7 +332,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(AbuseTest, TwentyThousandIdleConnectionsKeepNobodyOut) {
   constexpr std::size_t kWanted = 20'000;
   constexpr std::size_t kReserve = 72;  // What the gateway keeps for others, and honest clients.
-  constexpr std::size_t kBytesEach = 8 << 10;
+  [[maybe_unused]] constexpr std::size_t kBytesEach = 8 << 10;
   constexpr std::size_t kWorthIt = 5000;
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);

@@ -229,7 +229,10 @@ class Client::Impl {
       current_ = connection;
       attempt = attempt_;
     }
-    if (!options_.authenticate) return OnAuthenticated(connection, attempt, {});
+    if (!options_.authenticate) {
+      static const Result<void> kWelcome;  // GCC 12 takes a temporary for uninitialised.
+      return OnAuthenticated(connection, attempt, kWelcome);
+    }
     options_.authenticate(
         connection, [door = door_, connection, attempt](const Result<void>& outcome) {
           door->Run([&](Impl& impl) { impl.OnAuthenticated(connection, attempt, outcome); });
