@@ -137,8 +137,15 @@ Result<void> Logins<Key>::Start(Application& application, std::int32_t server_id
   impl_->environment.server_id = server_id;
   // What a crash has left behind. The server does not wait for its own old lease: who logs in again
   // meanwhile ends the old login himself.
-  Result<std::size_t> ended =
-      impl_->book.LogoutAllOf(server_id, true, internal::LoginBook<Key>::Unfinished::kGoOn);
+  // On a machine that is too busy the lease may run out before it is first renewed.
+  constexpr int kAttempts = 10;
+  constexpr std::chrono::milliseconds kPause{500};
+  Result<std::size_t> ended = std::size_t{0};
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    ended = impl_->book.LogoutAllOf(server_id, true, internal::LoginBook<Key>::Unfinished::kGoOn);
+    if (ended.ok() || ended.error().code() != ErrorCode::kUnavailable) break;
+    application.options().clock->SleepFor(kPause);
+  }
   if (!ended.ok()) return ended.error();
   if (ended.value() > 0) {
     ZEZE_LOG_INFO("server {}: {} logins from before its start have ended", server_id,
