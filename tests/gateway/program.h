@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is of POSIX.
 #include <spawn.h>
 #include <sys/wait.h>
@@ -72,6 +74,17 @@ class Program {
   std::string Ask(const std::string& line) {
     Tell(line);
     return Line();
+  }
+
+  // It runs on the first processor only, so that two programs meet the same neighbours.
+  void Pin() const {
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(process_) + "/task")) {
+      ::sched_setaffinity(std::stoi(task.path().filename().string()), sizeof first, &first);
+    }
   }
 
   // Resident bytes.

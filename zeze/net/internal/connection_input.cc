@@ -45,7 +45,7 @@ namespace {
 constexpr std::size_t kDecodePieceBytes = 1024;
 constexpr std::size_t kDecodedPieceBytesMax = 4 << 20;
 // Of them, for each byte that a frame may have: a stranger who may send little gets little decoded.
-constexpr std::size_t kDecodedFramesMax = 64;
+constexpr std::size_t kDecodedFramesMax = 16;
 
 // What an idle connection may keep of its buffers.
 constexpr std::size_t kKeepInputBytes = 4096;
