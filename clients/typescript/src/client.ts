@@ -300,10 +300,11 @@ export class ZezeClient implements Link {
     if (!connection.isOpen || this.#connection !== connection) return;
     this.#cancelTimer();
     this.#readySince = this.#clock.now();
+    // Before anybody hears that it is ready, and sends more.
+    this.#queue.drainTo(connection);
     this.#setState("ready");
     this.#connected?.resolve();
     this.#connected = undefined;
-    this.#queue.drainTo(connection);
   }
 
   #linkOf(connection: Connection): Link {

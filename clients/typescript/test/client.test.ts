@@ -115,6 +115,24 @@ test("a refused call fails with the module's code and the result that came with 
   await rejects(busy, { resultCode: ResultCode.Busy, moduleId: 0, code: -19 });
 });
 
+test("what is sent on becoming ready comes behind what has waited for it", async () => {
+  const world = new World();
+  world.client.onState((state) => {
+    if (state === "ready") world.client.send(Game.Say, login("second"));
+  });
+  const connected = world.client.connect("ws://game");
+  world.client.send(Game.Say, login("first"));
+  world.socket.open();
+  await connected;
+
+  const accounts = world.socket.frames.map(({ payload }) => {
+    const said = new Game.BLogin();
+    said.decode(payload);
+    return said.account;
+  });
+  assert.deepEqual(accounts, ["first", "second"]);
+});
+
 test("a call without an answer fails after its time", async () => {
   const world = new World({ timeoutMs: 700 });
   await world.connect();
