@@ -67,3 +67,35 @@ export const ReportError = {
   fullName: "Zeze.Builtin.LinkdBase.ReportError",
   newArgument: () => new BReportError(),
 } as const satisfies Protocol<BReportError>;
+
+/** What `zeze linkd` says to one of too many clients that come at once, before it closes. */
+export class BRetryAfter implements Bean {
+  static readonly typeId = 3783425567978094736n;
+  static readonly fullName = "Zeze.Builtin.LinkdAuth.BRetryAfter";
+  static readonly fields: readonly Field<BRetryAfter>[] = [
+    { id: 1, name: "milliseconds", codec: int },
+  ];
+
+  milliseconds = 0;
+
+  constructor(fields?: FieldsOf<BRetryAfter>) {
+    Object.assign(this, fields);
+  }
+
+  encode(out: ByteWriter): void {
+    encodeFields(this, BRetryAfter.fields, out);
+  }
+
+  decode(input: ByteReader): void {
+    decodeFields(this, BRetryAfter.fields, input);
+  }
+}
+
+export const RetryAfter = {
+  kind: "protocol",
+  moduleId: 11900,
+  protocolId: 1785121304,
+  typeId: protocolTypeId(11900, 1785121304),
+  fullName: "Zeze.Builtin.LinkdAuth.RetryAfter",
+  newArgument: () => new BRetryAfter(),
+} as const satisfies Protocol<BRetryAfter>;

@@ -1,6 +1,6 @@
 import { Backoff } from "./backoff.js";
 import type { Bean } from "./bean.js";
-import { type BReportError, ReportError } from "./builtin.js";
+import { type BReportError, ReportError, RetryAfter } from "./builtin.js";
 import { Connection, type ConnectionLimits, type Loss } from "./connection.js";
 import { Dispatcher } from "./dispatcher.js";
 import { encodeFrame, FrameFamily } from "./frame.js";
@@ -69,8 +69,9 @@ export interface ClientOptions {
    */
   readonly onConnected?: (link: Link) => void | Promise<void>;
   /**
-   * How long to wait before the next attempt, if the server has said so; undefined leaves it to the
-   * back-off. Up to backoffMinMs are added, as many clients may have been told the same.
+   * How long to wait before the next attempt; undefined leaves it to what the gateway has said
+   * (RetryAfter), or else to the back-off. Up to backoffMinMs are added, as many clients may have
+   * been told the same.
    */
   readonly retryAfterMs?: (lost: LostConnection) => number | undefined;
   /** False: a lost connection closes the client. */
@@ -140,6 +141,8 @@ export class ZezeClient implements Link {
   #nextUrl: (attempt: number) => string = () => "";
   #connection: Connection | undefined;
   #report: BReportError | undefined;
+  /** What the gateway of this connection has asked for. */
+  #retryAfterMs: number | undefined;
   #lastSessionId = 0n;
   #readySince: number | undefined;
   /** Of the attempt under way, or of the wait for the next one. */
@@ -172,6 +175,9 @@ export class ZezeClient implements Link {
     );
     this.on(ReportError, (report) => {
       this.#report = report;
+    });
+    this.on(RetryAfter, ({ milliseconds }) => {
+      this.#retryAfterMs = milliseconds;
     });
   }
 
@@ -263,6 +269,7 @@ export class ZezeClient implements Link {
     }
     this.#setState("connecting");
     this.#report = undefined;
+    this.#retryAfterMs = undefined;
     let connection: Connection;
     try {
       const socket = new WebSocket(this.#nextUrl(this.#backoff.attempts));
@@ -348,9 +355,10 @@ export class ZezeClient implements Link {
     const heldMs = this.#readySince === undefined ? 0 : this.#clock.now() - this.#readySince;
     this.#readySince = undefined;
     if (heldMs >= (this.#options.stableMs ?? 10_000)) this.#backoff.reset();
-    const delayMs = this.#backoff.next((attempt) =>
-      this.#guard(() => this.#options.retryAfterMs?.({ ...loss, report: this.#report, attempt })),
-    );
+    const delayMs = this.#backoff.next((attempt) => {
+      const lost = { ...loss, report: this.#report, attempt };
+      return this.#guard(() => this.#options.retryAfterMs?.(lost)) ?? this.#retryAfterMs;
+    });
     this.#cancelTimer = this.#clock.after(delayMs, () => {
       this.#open();
     });

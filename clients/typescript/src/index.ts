@@ -16,7 +16,7 @@ export {
   type KeyCodec,
   type UnknownField,
 } from "./bean.js";
-export { BReportError, KeepAlive, ReportError } from "./builtin.js";
+export { BReportError, BRetryAfter, KeepAlive, ReportError, RetryAfter } from "./builtin.js";
 export { ByteReader, type Tag } from "./byte_reader.js";
 export { ByteWriter } from "./byte_writer.js";
 export {

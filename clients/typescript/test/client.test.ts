@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import {
   BReportError,
+  BRetryAfter,
   type ClientOptions,
   type ClientState,
   EmptyBean,
@@ -15,6 +16,7 @@ import {
   type LostConnection,
   ReportError,
   ResultCode,
+  RetryAfter,
   RpcError,
   ZezeClient,
 } from "zeze-client";
@@ -315,6 +317,21 @@ test("what the server says about the next attempt is kept to", async () => {
   assert.equal(world.sockets.length, 3);
   assert.equal(losses[1]?.report, undefined);
   assert.equal(losses[1]?.attempt, 2);
+});
+
+test("a gateway with too many clients at once says when to come again", async () => {
+  const world = new World();
+  await world.connect();
+  world.socket.tell(RetryAfter, new BRetryAfter({ milliseconds: 5000 }));
+  world.socket.break();
+  await world.clock.advance(5249);
+  assert.equal(world.sockets.length, 1);
+  await world.clock.advance(1);
+  assert.equal(world.sockets.length, 2);
+
+  world.socket.break(); // That was about the other connection.
+  await world.clock.advance(1000);
+  assert.equal(world.sockets.length, 3);
 });
 
 test("of several servers the next is tried, and clients begin with different ones", async () => {
