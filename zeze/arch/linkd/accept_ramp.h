@@ -14,7 +14,8 @@
 namespace zeze::arch {
 
 struct RampOptions {
-  // Connections a second, at the start and after `duration`; it grows evenly. 0: no limit.
+  // Connections a second, at the start and after `duration`; it grows evenly. Without a first (0)
+  // it is the last at once, without a last there is no limit.
   double first = 200;
   double last = 5000;
   std::chrono::nanoseconds duration = std::chrono::seconds(60);
@@ -52,7 +53,7 @@ class AcceptRamp {
   double RateAt(Time now) const {
     if (options_.last <= 0) return 0;
     const Time age = now - start_;
-    if (age >= options_.duration) return options_.last;
+    if (options_.first <= 0 || age >= options_.duration) return options_.last;
     const double share =
         static_cast<double>(age.count()) / static_cast<double>(options_.duration.count());
     return options_.first + (options_.last - options_.first) * share;

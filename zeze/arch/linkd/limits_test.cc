@@ -127,6 +127,14 @@ TEST(AcceptRamp, LetsMoreInAsTimeGoesOn) {
   EXPECT_NEAR(admitted, 145 + 10, 15);
 }
 
+// As nothing is let in at a rate of 0, a first client would be paid for only after days.
+TEST(AcceptRamp, WithoutAFirstRateThereIsOnlyTheLast) {
+  AcceptRamp ramp({.first = 0, .last = 1000, .duration = seconds(60)}, seconds(0));
+  EXPECT_FALSE(ramp.Refuse(milliseconds(1)).has_value());
+  EXPECT_FALSE(ramp.Refuse(milliseconds(10)).has_value());
+  EXPECT_FALSE(ramp.Refuse(seconds(1)).has_value());
+}
+
 TEST(AcceptRamp, EveryoneWhoIsSentAwayGetsItsOwnMoment) {
   AcceptRamp ramp({.first = 100, .last = 100, .wait_max = seconds(20)}, seconds(0));
   std::vector<milliseconds> waits;
