@@ -2,6 +2,7 @@
 // own, memory stays bounded, and honest clients hardly notice.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -309,6 +310,26 @@ TEST_F(HostileClients, AnsweredRequestsAreNotInFlight) {
   options.limits.in_flight_max = 5;
   Start(options);
   for (int i = 0; i < 10; ++i) Honest();
+  EXPECT_EQ(0U, refused(Refusal::kInFlight));
+}
+
+// Or a client whose answers were lost to a full pipe would have fewer requests at a time for ever.
+TEST_F(HostileClients, RequestsWhoseAnswersAreDiscardedAreNotInFlight) {
+  LinkdOptions options = TestOptions();
+  options.limits.in_flight_max = 2;
+  auto discard = std::make_shared<std::atomic<bool>>(true);
+  options.limits.bandwidth = {.bytes_per_second = 1e9,
+                              .warn_ratio = 0,
+                              .decide = [discard](auto...) { return !*discard; }};
+  Start(options);
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    honest_->Request(kShop, 5, "x");
+    ASSERT_TRUE(testing::Eventually([&] { return refused(Refusal::kBandwidth) == i; }));
+  }
+
+  *discard = false;
+  Honest();
+
   EXPECT_EQ(0U, refused(Refusal::kInFlight));
 }
 

@@ -270,6 +270,12 @@ bool Linkd::Impl::Deliver(Connection& client, std::int64_t type, std::string_vie
   const Rule* rule = RuleOf(type);
   const CriticalLevel level = rule == nullptr ? CriticalLevel::kCritical : rule->rule.level;
   auto& session = *client.state<ClientSession>();
+  // Also if it is discarded below: nobody answers that request any more.
+  if (IsResponseFrame(frame)) {
+    // Below 0 if a server answers twice, or what another one was asked.
+    if (session.in_flight.fetch_sub(1, std::memory_order_relaxed) <= 0) session.in_flight = 0;
+    if (session.last_answer_at.load(std::memory_order_relaxed) != 0) session.last_answer_at = 0;
+  }
   if (!fuse_.Admit(type, level, frame.size())) {
     Count(Refusal::kBandwidth);
     return true;
@@ -305,11 +311,6 @@ bool Linkd::Impl::Deliver(Connection& client, std::int64_t type, std::string_vie
     return false;
   }
   delivered_.fetch_add(1, std::memory_order_relaxed);
-  if (IsResponseFrame(frame)) {
-    // Below 0 if a server answers twice, or what another one was asked.
-    if (session.in_flight.fetch_sub(1, std::memory_order_relaxed) <= 0) session.in_flight = 0;
-    if (session.last_answer_at.load(std::memory_order_relaxed) != 0) session.last_answer_at = 0;
-  }
   return true;
 }
 
