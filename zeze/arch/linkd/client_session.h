@@ -51,6 +51,13 @@ class ClientSession final : public ConnectionState {
   // For good.
   void SetClosing() { phase_.store(Phase::kClosing); }
 
+  void NoteFormer(std::int64_t provider) ZEZE_REQUIRES(mutex) {
+    if (!WasBoundTo(provider)) former_providers.push_back(provider);
+  }
+  bool WasBoundTo(std::int64_t provider) const ZEZE_REQUIRES(mutex) {
+    return std::ranges::find(former_providers, provider) != former_providers.end();
+  }
+
   const AddressBook::EntryPtr address;
   const std::chrono::nanoseconds accepted_at;
 
@@ -82,8 +89,9 @@ class ClientSession final : public ConnectionState {
   Mutex mutex;
   bool closed ZEZE_GUARDED_BY(mutex) = false;
   Bindings bindings ZEZE_GUARDED_BY(mutex);
-  // The last server that took back its modules: it may still answer what it was asked before.
-  std::int64_t former_provider ZEZE_GUARDED_BY(mutex) = 0;
+  // Servers that it was bound to and that are still connected: they may still answer what they were
+  // asked before.
+  std::vector<std::int64_t> former_providers ZEZE_GUARDED_BY(mutex);
   // Null: empty, as most are before somebody logs in.
   std::unique_ptr<Zeze::Builtin::Provider::BUserState> user_state ZEZE_GUARDED_BY(mutex);
 

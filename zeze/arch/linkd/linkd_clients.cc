@@ -438,7 +438,11 @@ bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link
   const MutexLock lock(session.mutex);
   if (link->closed || session.closed) return false;
   if (offer.has_value() && *offer != link->offer) return false;
-  for (const std::int32_t module : modules) session.bindings.Bind(module, link);
+  for (const std::int32_t module : modules) {
+    const ProviderLink* before = session.bindings.Find(module);
+    if (before != nullptr && before != link.get()) session.NoteFormer(before->id);
+    session.bindings.Bind(module, link);
+  }
   return true;
 }
 

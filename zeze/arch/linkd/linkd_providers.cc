@@ -109,6 +109,7 @@ void Linkd::Impl::UnbindEverywhere(ProviderLink& link) {
     {
       const MutexLock lock(session.mutex);
       modules = session.bindings.UnbindAll(link);
+      std::erase(session.former_providers, link.id);
     }
     if (modules.empty()) return;
     session.in_flight = 0;  // Nobody answers them any more.
@@ -209,7 +210,9 @@ void Linkd::Impl::OnUnbind(Request<provider::UnBind> request) {
     if (client == nullptr) continue;
     auto& session = *client->state<ClientSession>();
     const MutexLock lock(session.mutex);
-    for (const auto& [module, about] : bind.modules) session.bindings.Unbind(module, *link);
+    for (const auto& [module, about] : bind.modules) {
+      if (session.bindings.Unbind(module, *link)) session.NoteFormer(link->id);
+    }
   }
   static_cast<void>(request.AnswerCode(0));
 }
@@ -225,7 +228,7 @@ void Linkd::Impl::UnbindModules(const ProviderLink& link, const provider::BBind&
       for (const auto& [module, about] : taken_back.modules) {
         if (session.bindings.Unbind(module, link)) modules.push_back(module);
       }
-      if (!modules.empty()) session.former_provider = link.id;
+      if (!modules.empty()) session.NoteFormer(link.id);
     }
     if (HasLogin(modules)) {
       Report(*client, BReportError::FromLink, BReportError::CodeProviderBroken, {});
@@ -260,7 +263,7 @@ ConnectionPtr Linkd::Impl::FindClient(std::int64_t sid, const ProviderLink& prov
   auto& session = *client->state<ClientSession>();
   {
     const MutexLock lock(session.mutex);
-    if (session.bindings.Has(provider) || session.former_provider == provider.id) return client;
+    if (session.bindings.Has(provider) || session.WasBoundTo(provider.id)) return client;
   }
   Count(Refusal::kProviderRights);
   return nullptr;

@@ -407,6 +407,37 @@ TEST(Linkd, StrictRightsKeepAServerFromOthersClients) {
   EXPECT_EQ(2U, gateway.refused(Refusal::kProviderRights));
 }
 
+// A client that leaves a map, or enters another one, still hears the end of what it asked there.
+TEST(Linkd, WithStrictRightsAServerAnswersWhatItWasAskedBeforeItsClientLeft) {
+  LinkdOptions options = TestOptions();
+  options.strict_provider_rights = true;
+  Gateway gateway(options);
+  TestProvider first(gateway, "1", 0, /*echo=*/false);
+  TestProvider second(gateway, "2", 0, /*echo=*/false);
+  TestProvider third(gateway, "3");
+  for (TestProvider* one : {&first, &second, &third}) one->OfferDynamic({kMap});
+  TestClient client(gateway, "alice");
+  const auto answer = [&](TestProvider& provider, std::int64_t call, std::string_view text) {
+    return provider.Send({client.sid()}, ProtocolTypeId(kMap, 5),
+                         FrameOf(kMap, 5, text, FrameFamily::kResponse, call));
+  };
+
+  ASSERT_EQ(0, first.BindClient(client.sid(), kMap));
+  client.Request(kMap, 5, "x", 1);
+  ASSERT_TRUE(first.AwaitDispatched(1));
+  EXPECT_EQ(0, first.UnbindClient(client.sid(), kMap));
+  ASSERT_EQ(0, second.BindClient(client.sid(), kMap));
+  client.Request(kMap, 5, "y", 2);
+  ASSERT_TRUE(second.AwaitDispatched(1));
+  ASSERT_EQ(0, third.BindClient(client.sid(), kMap));
+
+  EXPECT_TRUE(answer(first, 1, "of the first").empty());
+  EXPECT_EQ("of the first", client.Answer());
+  EXPECT_TRUE(answer(second, 2, "of the second").empty());
+  EXPECT_EQ("of the second", client.Answer());
+  EXPECT_EQ(0U, gateway.refused(Refusal::kProviderRights));
+}
+
 TEST(Linkd, DrainedServersKeepTheirClients) {
   Gateway gateway;
   TestProvider old(gateway, "1");
