@@ -38,6 +38,8 @@ struct DirectState final : ConnectionState {
 
 ServiceOptions ServiceOptionsOf(const DirectLinksOptions& options, bool outgoing) {
   ServiceOptions service = options.service;
+  // Both sides call each other: if both stopped reading, both would wait.
+  service.read_always = true;
   if (outgoing) service.keep_alive = options.keep_alive;
   return service;
 }
