@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/LinkdAuth.h"
 #include "zeze/admin/operator_key.h"
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/testing/gateway_fixture.h"
@@ -318,9 +319,8 @@ TEST_F(HostileClients, RequestsWhoseAnswersAreDiscardedAreNotInFlight) {
   LinkdOptions options = TestOptions();
   options.limits.in_flight_max = 2;
   auto discard = std::make_shared<std::atomic<bool>>(true);
-  options.limits.bandwidth = {.bytes_per_second = 1e9,
-                              .warn_ratio = 0,
-                              .decide = [discard](auto...) { return !*discard; }};
+  options.limits.bandwidth = {
+      .bytes_per_second = 1e9, .warn_ratio = 0, .decide = [discard](auto...) { return !*discard; }};
   Start(options);
   for (std::uint64_t i = 1; i <= 2; ++i) {
     honest_->Request(kShop, 5, "x");
@@ -560,6 +560,27 @@ TEST_F(HostileClients, OnceIsEnoughToAuthenticate) {
 }
 
 // Tools read this: every reason has its line, also those that never happened.
+TEST_F(HostileClients, ToAuthenticateAgainAndAgainIsAFloodToo) {
+  LinkdOptions options = TestOptions();
+  options.limits.session_messages = {.per_second = 50, .burst = 100};
+  options.limits.refused_messages = {.per_second = 10, .burst = 200};
+  Start(options, &clock_);
+  TestClient stranger(*gateway_, "stranger");
+  constexpr int kCount = 1000;
+  std::string many;
+  for (int k = 0; k < kCount; ++k) {
+    many += RawClient::RequestFrame<Zeze::Builtin::LinkdAuth::Auth>(k, {});
+  }
+  stranger.raw().TrySend(many);
+  int answers = 0;
+  while (answers < kCount && stranger.Receive().has_value()) ++answers;
+
+  EXPECT_EQ(100, answers) << "and then the gateway has closed the connection";
+  EXPECT_EQ(100U, refused(Refusal::kRepeatedAuth));
+  EXPECT_EQ(201U, refused(Refusal::kSessionRate));
+  EXPECT_EQ(1U, refused(Refusal::kFlood));
+}
+
 TEST_F(HostileClients, AllCountersAreOnThePageOfMetrics) {
   Start(TestOptions());
   TestClient stranger(*gateway_, "stranger");

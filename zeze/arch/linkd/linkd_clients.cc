@@ -184,6 +184,7 @@ Result<void> Linkd::Impl::OnAuth(Connection& client, const Frame& frame) {
   given.Decode(in);
   if (!in.ok()) return in.ToError(linkd_auth::Auth::kDescriptor.full_name);
   if (!session.Advance(Phase::kNew, Phase::kAuthenticating)) {
+    if (!TakeOwnMessage(client, session)) return {};
     Count(Refusal::kRepeatedAuth);
     return client.SendAnswer(linkd_auth::Auth::kDescriptor, frame.session_id,
                              result_code::kDuplicateRequest, kEmpty);
@@ -262,18 +263,21 @@ bool Linkd::Impl::TakeUnauthenticatedBytes(Connection& client, ClientSession& se
 }
 
 // Counted like every message, or it would be the one for floods.
+bool Linkd::Impl::TakeOwnMessage(Connection& client, ClientSession& session) {
+  const Time now = Now();
+  if (session.messages.Take(session_messages_, now)) return true;
+  Count(Refusal::kSessionRate);
+  if (session.refusals.Take(refused_messages_, now)) return false;
+  Count(Refusal::kFlood);
+  Strike(session, now);
+  CloseClient(client, "a flood of messages to the gateway itself");
+  return false;
+}
+
 Result<void> Linkd::Impl::OnKeepAlive(Connection& client, const Frame& frame) {
   auto& session = *client.state<ClientSession>();
   if (!TakeUnauthenticatedBytes(client, session, frame)) return {};
-  const Time now = Now();
-  if (!session.messages.Take(session_messages_, now)) {
-    Count(Refusal::kSessionRate);
-    if (session.refusals.Take(refused_messages_, now)) return {};
-    Count(Refusal::kFlood);
-    Strike(session, now);
-    CloseClient(client, "a flood of keep-alives");
-    return {};
-  }
+  if (!TakeOwnMessage(client, session)) return {};
   static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
   return client.SendAnswer(kKeepAlive, frame.session_id, 0, kEmpty);
 }

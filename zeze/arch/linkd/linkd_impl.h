@@ -81,6 +81,8 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
                     const Zeze::Builtin::LinkdAuth::BAuth& given,
                     std::string_view binding);  // A worker.
   bool TakeUnauthenticatedBytes(Connection& client, ClientSession& session, const Frame& frame);
+  // Of what the gateway answers itself. False: there is no answer to this one.
+  bool TakeOwnMessage(Connection& client, ClientSession& session);
   Result<void> OnKeepAlive(Connection& client, const Frame& frame);
   Result<void> OnClientFrame(Connection& client, const RawFrame& frame);
   void RefuseUnauthenticated(Connection& client, ClientSession& session, std::string_view why);
