@@ -140,8 +140,8 @@ bool ConnectionImpl::Stopped() const {
 }
 
 Result<void> ConnectionImpl::ConsumeBacklog() {
-  backlog_ = false;
-  if (deaf_) return {};
+  // Before the connection is ready input_ has no frames.
+  if (!std::exchange(backlog_, false) || deaf_) return {};
   if (Result<void> consumed = ConsumeFrames({}); !consumed.ok() || backlog_) return consumed;
   std::string wire = std::exchange(undecoded_, {});
   return ConsumeWire(wire);
@@ -172,6 +172,11 @@ Result<void> ConnectionImpl::ConsumeTls(std::string_view wire) {
   plain.clear();
   Result<void> read = tls_->Read(wire, plain);
   tls_->TakeOutput(wire_);
+  if (!wire_.empty()) {
+    // Answers of TLS itself are output, too: who does not read them is not read from.
+    MutexLock lock(mutex_);
+    output_.SetInFlight(wire_.size() - wire_begin_);
+  }
   if (!read.ok()) return read;
   if (phase_ == Phase::kTls && tls_->ready()) {
     if (Result<void> entered = EnterPhase(Phase::kUpgrade); !entered.ok()) return entered;
