@@ -69,7 +69,7 @@ TEST(FlowControl, OfTwoFullSidesOneReadsOn) {
   // So much that what sockets take makes no difference.
   constexpr std::size_t kOutput = 4 << 20;
   constexpr int kMessages = 10;
-  const std::string text(kOutput * 6 / 10 / kMessages, 'x');
+  const std::string text(kOutput * 9 / 10 / kMessages, 'x');
   struct Case {
     bool server_reads_always;
     bool client_reads_always;

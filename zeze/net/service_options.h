@@ -72,7 +72,13 @@ struct SocketOptions {
   bool tcp_keep_alive = true;
   int send_buffer_bytes = 0;     // 0: the system's.
   int receive_buffer_bytes = 0;  // 0: the system's.
+  // The connection ends when the peer's machine confirms nothing for so long, for example because
+  // it has lost its power. 0: the system's, a quarter of an hour.
+  std::chrono::milliseconds unconfirmed_max{0};
 };
+
+// For connections inside of a data centre.
+inline constexpr std::chrono::seconds kUnconfirmedInside{30};
 
 // Every limit has a defined behaviour, written beside it.
 struct ServiceOptions {

@@ -127,6 +127,7 @@ ServiceOptions DefaultProviderServiceOptions() {
   options.frame_bytes_max = 16 << 20;
   options.output_bytes_max = 64 << 20;
   options.connections_max = 4096;
+  options.socket.unconfirmed_max = kUnconfirmedInside;
   return options;
 }
 

@@ -390,7 +390,7 @@ TEST_F(LoginsTest, ADelayThatWasLostWithAnotherServerBeginsAgain) {
   EXPECT_EQ(servers[0].logins.online(), 0);
 }
 
-TEST_F(LoginsTest, ATransientLossOfTheGatewayChangesNothing) {
+TEST_F(LoginsTest, Defect25ATransientLossOfTheGatewayChangesNothing) {
   const LinkAddress link = Connect();
   ASSERT_EQ(servers[0].LogIn(kRole, link), 0);
   servers.Settle();

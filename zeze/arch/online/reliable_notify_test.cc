@@ -259,7 +259,7 @@ class BoundedNotifyTest : public ReliableNotifyTest {
       : ReliableNotifyTest({.notify_frames_max = 3, .notify_overflow = overflow}) {}
 };
 
-TEST_F(BoundedNotifyTest, AFullQueueSendsTheClientToAFreshLogin) {
+TEST_F(BoundedNotifyTest, Defect26AFullQueueSendsTheClientToAFreshLogin) {
   Client client;
   const LinkAddress link = LogIn();
   for (const int number : {1, 2, 3, 4, 5}) EXPECT_EQ(Notify(number), 0);
@@ -275,7 +275,7 @@ TEST_F(BoundedNotifyTest, AFullQueueSendsTheClientToAFreshLogin) {
   EXPECT_EQ(servers_[0].Confirm(kRole, again, 1, false), 0);
 }
 
-TEST_F(BoundedNotifyTest, ConfirmingMakesRoom) {
+TEST_F(BoundedNotifyTest, Defect26ConfirmingMakesRoom) {
   const LinkAddress link = LogIn();
   for (int number = 1; number <= 30; ++number) {
     EXPECT_EQ(Notify(number), 0);

@@ -164,7 +164,7 @@ TEST_F(ProviderTest, AnExceptionInAHandlerIsACode) {
 }
 
 // Seed 001, TaskOneByOneByKey: messages of one client run one after the other, in their order.
-TEST_F(ProviderTest, MessagesOfAnAccountRunInOrder) {
+TEST_F(ProviderTest, Seed001MessagesOfAnAccountRunOneByOneInOrder) {
   DemoServer& server =
       StartBoth({.worker_threads = 8, .provider = {.client_requests_max = 10'000}});
   const std::int64_t ann = linkd_->AddClient("ann");

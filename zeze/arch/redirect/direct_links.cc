@@ -40,6 +40,7 @@ ServiceOptions ServiceOptionsOf(const DirectLinksOptions& options, bool outgoing
   ServiceOptions service = options.service;
   // Both sides call each other: if both stopped reading, both would wait.
   service.read_always = true;
+  service.socket.unconfirmed_max = kUnconfirmedInside;
   if (outgoing) service.keep_alive = options.keep_alive;
   return service;
 }

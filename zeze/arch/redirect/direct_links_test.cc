@@ -92,7 +92,7 @@ RawAnswer Call(RawClient& client, const direct::BModuleRedirectArgument& argumen
   return parsed;
 }
 
-TEST(DirectLinks, AnAnnouncementIsAnswered) {
+TEST(DirectLinks, Defect22AnAnnouncementIsAnswered) {
   RedirectCluster cluster;
   cluster.Add(5);
   const auto peer = Connect(cluster.redirect(5));

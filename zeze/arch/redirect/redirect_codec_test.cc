@@ -191,7 +191,7 @@ TEST(RedirectCodec, ACountBeyondItsBytesFailsBeforeMemoryGrows) {
 }
 
 // Zeze 1.7 puts a mask of nulls before its parameters.
-TEST(RedirectCodec, ParametersOfALaterPeerAreRefusedNotMisread) {
+TEST(RedirectCodec, Defect24ParametersOfALaterPeerAreRefusedNotMisread) {
   std::tuple<std::int32_t, std::string> values;
   EXPECT_NE("", Decode(FromHex("00 05 02 6869"), values));
 }

@@ -67,7 +67,7 @@ TEST_F(RedirectTest, TheRingIsThePeers) {
   }
 }
 
-TEST_F(RedirectTest, ACallRunsWhereItsHashBelongs) {
+TEST_F(RedirectTest, Seed001ACallRunsWhereItsHashBelongs) {
   for (const std::int32_t target : {1, 2, 3}) {
     for (const std::int32_t caller : {1, 2, 3}) {
       const auto reply =
@@ -125,7 +125,7 @@ TEST_F(RedirectTest, AMethodThatFailsRollsBackAndItsCodeComesBack) {
   }
 }
 
-TEST_F(RedirectTest, CallsOfOneGroupRunInTheirOrder) {
+TEST_F(RedirectTest, Seed001CallsOfOneHashGroupRunInTheirOrder) {
   const std::int32_t hash = HashOf(2, 16);
   constexpr std::int64_t kCalls = 500;
   ModuleBank::Story expected;

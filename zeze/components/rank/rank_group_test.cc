@@ -91,7 +91,7 @@ TEST_F(RankGroupTest, AValueThatCannotEnterWritesNothing) {
 
 // 排到当前排行榜数据的末尾时，可能是不正确的: who falls to the end is removed from the computed data,
 // because somebody outside may be better.
-TEST_F(RankGroupTest, SeedFallingToTheEndLeavesTheComputedData) {
+TEST_F(RankGroupTest, Seed001FallingToTheEndLeavesTheComputedData) {
   for (std::int64_t role = 1; role <= 4; ++role) Update(role, role * 10);  // 1 is outside with 10.
 
   EXPECT_EQ(Update(4, 5), RankChange::kLeft);

@@ -103,6 +103,10 @@ void ConnectionImpl::SetSocketOptions() {
   if (socket.receive_buffer_bytes > 0) {
     SetOption(descriptor, SOL_SOCKET, SO_RCVBUF, socket.receive_buffer_bytes);
   }
+  if (socket.unconfirmed_max.count() > 0) {
+    SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT,
+              static_cast<int>(socket.unconfirmed_max.count()));
+  }
 }
 
 void ConnectionImpl::Start() {

@@ -110,6 +110,7 @@ Result<void> Agreed(std::string_view what, const LinkAddress& to, RpcOutcome out
 // Gateways read always, too, so that neither waits for the other.
 ServiceOptions ReadingAlways(ServiceOptions options) {
   options.read_always = true;
+  options.socket.unconfirmed_max = kUnconfirmedInside;
   return options;
 }
 
@@ -413,7 +414,7 @@ Result<void> LinkSet::Bind(const LinkAddress& to, std::span<const std::int32_t> 
   if (connection == nullptr) return NotConnected(to.link_name);
   // Noted before: a client that leaves meanwhile takes the note away.
   for (const std::int32_t module : modules) link.value()->NoteBound(to.link_sid, module);
-  return CallFor<wire::Bind>(
+  Result<void> sent = CallFor<wire::Bind>(
       connection, BindOf(to.link_sid, modules),
       [to, link = link.value(), ids = std::vector(modules.begin(), modules.end()),
        done = std::move(done)](const RpcReply<wire::Bind>& reply) {
@@ -422,6 +423,12 @@ Result<void> LinkSet::Bind(const LinkAddress& to, std::span<const std::int32_t> 
         }
         if (done) done(Agreed("bind", to, reply.outcome, reply.result_code));
       });
+  if (sent.ok() && IsLeaving()) {
+    // Leave may have asked for its end before it was asked for.
+    static_cast<void>(CallFor<wire::UnBind>(connection, BindOf(to.link_sid, modules),
+                                            [](const RpcReply<wire::UnBind>&) {}));
+  }
+  return sent;
 }
 
 Result<void> LinkSet::Unbind(const LinkAddress& to, std::span<const std::int32_t> modules,
