@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -11,6 +12,7 @@
 
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
@@ -39,6 +41,26 @@ constexpr std::size_t kLinearMax = 16;
 
 // How long a first run lets a repeated one pass, and how long a repeated one waits for its turn.
 constexpr int kIntentRoundsMax = 2000;
+constexpr int kSpinningRounds = 64;  // Too short to look at a clock.
+constexpr std::chrono::nanoseconds kIntentTimeMax = std::chrono::milliseconds(5);
+
+// Waits for the intention of another one, but not for ever: it may wait for us. On a busy machine
+// each round can take a time slice of everybody else, so time counts, too.
+class IntentBackoff {
+ public:
+  bool Ended() {
+    if (rounds_.rounds() >= kIntentRoundsMax) return true;
+    if (rounds_.rounds() < kSpinningRounds) return false;
+    const std::chrono::nanoseconds now = SystemClock().Now();
+    if (begin_.count() == 0) begin_ = now;
+    return now - begin_ > kIntentTimeMax;
+  }
+  void Wait() { rounds_.Wait(); }
+
+ private:
+  Backoff rounds_;
+  std::chrono::nanoseconds begin_{0};
+};
 
 std::size_t HashPointer(const Record* record) {
   return static_cast<std::size_t>(
@@ -105,11 +127,8 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   }
 
   if (for_write && record.intent.load(std::memory_order_relaxed) != 0 && !HoldsIntent(&record)) {
-    Backoff backoff;
-    while (record.intent.load(std::memory_order_relaxed) != 0 &&
-           backoff.rounds() < kIntentRoundsMax) {
-      backoff.Wait();
-    }
+    IntentBackoff backoff;
+    while (record.intent.load(std::memory_order_relaxed) != 0 && !backoff.Ended()) backoff.Wait();
   }
   const Right wanted = for_write ? Right::kModify : Right::kShare;
   Backoff backoff;
@@ -373,14 +392,16 @@ void Transaction::TakeIntents() {
   }
   std::sort(wanted.begin(), wanted.end());
   for (Record* record : wanted) {
-    Backoff backoff;
+    IntentBackoff backoff;
     std::uint8_t free = 0;
-    while (!record->intent.compare_exchange_weak(free, 1, std::memory_order_acquire)) {
-      if (backoff.rounds() > kIntentRoundsMax) break;
+    bool taken = false;
+    while (true) {
+      taken = record->intent.compare_exchange_weak(free, 1, std::memory_order_acquire);
+      if (taken || backoff.Ended()) break;
       backoff.Wait();
       free = 0;
     }
-    if (backoff.rounds() <= kIntentRoundsMax) intents_.push_back(record);
+    if (taken) intents_.push_back(record);
   }
 }
 
