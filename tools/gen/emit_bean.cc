@@ -67,10 +67,15 @@ std::string ChoicesName(const Bean& bean, const Variable& variable) {
   return fmt::format("{}_{}_Choices", bean.name, variable.name);
 }
 
-bool HoldsDynamic(const Variable& variable) {
+bool IsDynamic(const Variable& variable) {
   return variable.type.kind == TypeKind::kDynamic ||
          (!variable.type.parameters.empty() &&
           variable.type.parameters.back().kind == TypeKind::kDynamic);
+}
+
+// Of several beans; a dynamic that names none is an AnyBean.
+bool HasChoices(const Variable& variable) {
+  return IsDynamic(variable) && !variable.choices.empty();
 }
 
 std::string Zero(TypeKind kind) {
@@ -164,9 +169,6 @@ class HeaderEmitter {
         ours.insert("zeze/bean/gtable.h");
         ours.insert("zeze/bean/map.h");
         break;
-      case TypeKind::kDynamic:
-        ours.insert("zeze/bean/dynamic.h");
-        break;
       default:
         if (IsVector(type.kind)) ours.insert("zeze/serialize/vector.h");
         break;
@@ -185,7 +187,11 @@ class HeaderEmitter {
       ours.insert("zeze/bean/field.h");
       if (bean->is_key) standard.insert({"compare", "cstddef", "functional"});
       if (bean->keep_unknown_fields) ours.insert("zeze/bean/unknown_fields.h");
-      for (const auto& variable : bean->variables) NoteType(variable->type, standard, ours);
+      for (const auto& variable : bean->variables) {
+        NoteType(variable->type, standard, ours);
+        if (!IsDynamic(*variable)) continue;
+        ours.insert(HasChoices(*variable) ? "zeze/bean/dynamic.h" : "zeze/bean/any_bean.h");
+      }
     }
     for (const Protocol* protocol : unit_.protocols) {
       ours.insert("zeze/app/protocol.h");
@@ -221,7 +227,7 @@ class HeaderEmitter {
       for (const auto& variable : bean->variables) {
         for (const Type& parameter : variable->type.parameters) declare(parameter.bean);
         for (const DynamicChoice& choice : variable->choices) declare(choice.bean);
-        if (HoldsDynamic(*variable)) {
+        if (HasChoices(*variable)) {
           declared[NamespaceOf(*bean)].insert(ChoicesName(*bean, *variable));
         }
       }
@@ -402,7 +408,7 @@ class HeaderEmitter {
   void EmitChoices(const Bean& bean) {
     const std::string scope = NamespaceOf(bean);
     for (const auto& variable : bean.variables) {
-      if (!HoldsDynamic(*variable)) continue;
+      if (!HasChoices(*variable)) continue;
       out_.Namespace(scope);
       out_.Blank();
       out_.Line("// What {}::{} may hold.", bean.name, variable->name);
@@ -541,6 +547,7 @@ std::string CxxType(const Bean& bean, const Variable& variable, std::string_view
   const Type& type = variable.type;
   const auto element = [&](const Type& part) {
     if (part.kind == TypeKind::kDynamic) {
+      if (variable.choices.empty()) return std::string("zeze::AnyBean");
       return fmt::format("zeze::Dynamic<{}>", ChoicesName(bean, variable));
     }
     return CxxSimpleType(part, scope);

@@ -97,7 +97,6 @@ struct Variable : Item {
   bool has_default = false;
   bool allow_negative = false;
   bool transient = false;
-  bool has_dynamic_functions = false;
   std::vector<DynamicChoice> choices;
   Location type_location;
   Location default_location;

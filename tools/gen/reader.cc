@@ -327,7 +327,6 @@ void Reader::ReadChoices(const Element& element, Variable& variable) {
       if (!text.empty()) variable.choices.push_back(std::move(choice));
     } else if (child->name().find("SpecialTypeId") != std::string::npos) {
       const AttributeReader attributes(*child, child->name(), diagnostics_);
-      variable.has_dynamic_functions = true;
       diagnostics_.NoteOnce(child->location(),
                             fmt::format("<{}> has no meaning in C++ and is ignored: it names a "
                                         "function of another language",

@@ -268,14 +268,6 @@ class VariableChecker {
             "give each bean an id of its own");
       }
     }
-    if (variable_.choices.empty() && !variable_.has_dynamic_functions) {
-      context_.diagnostics.Warning(
-          variable_.type_location,
-          fmt::format("variable '{}': nothing says which beans this dynamic may hold",
-                      variable_.name),
-          "add <value bean=\"...\"/> children or write dynamic:Base; until then it can only be "
-          "empty");
-    }
   }
 
   void CheckChoice(DynamicChoice& choice) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "zeze/base/check.h"
+#include "zeze/bean/any_bean.h"
 #include "zeze/bean/difference.h"
 #include "zeze/bean/dynamic.h"
 #include "zeze/bean/field.h"
@@ -212,6 +213,18 @@ struct Differ<Set<T>> {
         set.Erase(element);
       }
     }
+  }
+};
+
+// As a whole: its type is not known here.
+template <>
+struct Differ<AnyBean> {
+  static bool Compare(const AnyBean& a, const AnyBean& b, Change& change) {
+    change.action = b.empty() ? Change::Action::kCleared : Change::Action::kReplaced;
+    return a != b;
+  }
+  static void Apply(AnyBean& value, const Change& change) {
+    value = *change.new_value.As<AnyBean>();
   }
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include "zeze/bean/any_bean.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/decimal.h"
 #include "zeze/serialize/id128.h"
@@ -57,6 +58,16 @@ void AppendText(std::string& out, const Binary& value) {
     fmt::format_to(std::back_inserter(out), "{:02x}", static_cast<unsigned char>(byte));
   }
   out += '"';
+}
+
+void AppendText(std::string& out, const AnyBean& value) {
+  if (value.empty()) {
+    out += "null";
+    return;
+  }
+  out += fmt::format("{{\"type\":{},\"value\":", value.type_id());
+  AppendText(out, Binary{std::string(value.bytes())});
+  out += '}';
 }
 
 void AppendText(std::string& out, const Id128& value) {

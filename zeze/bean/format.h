@@ -14,6 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "zeze/bean/any_bean.h"
 #include "zeze/bean/dynamic.h"
 #include "zeze/bean/field.h"
 #include "zeze/bean/list.h"
@@ -37,6 +38,7 @@ void AppendText(std::string& out, const std::string& value);
 void AppendText(std::string& out, const Binary& value);
 void AppendText(std::string& out, const Decimal& value);
 void AppendText(std::string& out, const Id128& value);
+void AppendText(std::string& out, const AnyBean& value);
 void AppendQuoted(std::string& out, std::string_view text);
 // A comma unless it is the first, and the quoted name with a colon.
 void AppendName(std::string& out, std::string_view name);

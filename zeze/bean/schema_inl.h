@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "zeze/bean/any_bean.h"
 #include "zeze/bean/dynamic.h"
 #include "zeze/bean/field.h"
 #include "zeze/bean/gtable.h"
@@ -54,6 +55,7 @@ constexpr std::string_view SimpleTypeName() {
   if constexpr (std::same_as<T, Vector2Int>) return "vector2int";
   if constexpr (std::same_as<T, Vector3Int>) return "vector3int";
   if constexpr (std::same_as<T, Id128>) return "id128";
+  if constexpr (std::same_as<T, AnyBean>) return "dynamic";
   return "";
 }
 

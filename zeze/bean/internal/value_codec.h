@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "zeze/bean/any_bean.h"
 #include "zeze/bean/dynamic.h"
 #include "zeze/bean/internal/field_codec.h"
 #include "zeze/bean/list.h"
@@ -228,6 +229,26 @@ struct ValueCodec<D> {
     }
     if (type_id == 0) return in.Skip(TypeCode::kBean);
     if (!value.SetById(type_id, [&in](auto& bean) { bean.Decode(in); })) FailDynamic(in, type_id);
+  }
+};
+
+template <>
+struct ValueCodec<AnyBean> {
+  static constexpr TypeCode kCode = TypeCode::kDynamic;
+
+  static bool IsZero(const AnyBean& value) { return value.empty(); }
+  static void Write(ByteWriter& out, const AnyBean& value) {
+    out.WriteLong(value.type_id());
+    if (value.empty()) return out.WriteEnd();
+    out.WriteRaw(value.bytes());
+  }
+  static void Read(ByteReader& in, TypeCode code, AnyBean& value) {
+    value.Clear();
+    if (code != TypeCode::kDynamic && code != TypeCode::kBean) return in.FailType("dynamic", code);
+    const std::int64_t type_id = code == TypeCode::kDynamic ? in.ReadLong() : 0;
+    const std::size_t begin = in.position();
+    in.Skip(TypeCode::kBean);
+    if (in.ok()) value.SetEncoded(type_id, std::string(in.Since(begin)));
   }
 };
 

@@ -1,0 +1,90 @@
+// AnyBean: a variable of the schema's type dynamic that names no beans: it holds a bean of any
+// type, which only the code at hand knows, or nothing.
+//
+//   BTimer timer;
+//   timer.CustomData.Set(BBuff{.power = 3});
+//   if (std::optional<BBuff> buff = timer.CustomData.As<BBuff>()) Use(*buff);
+//
+// It keeps the id of the type and the encoded bean, stored and sent like every dynamic. A server
+// that does not know the bean hands it on as it came.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
+
+namespace zeze {
+
+// Copies share the bytes, which never change. Thread-safety: as a plain value.
+class AnyBean {
+ public:
+  AnyBean() = default;
+
+  template <typename Bean>
+  static AnyBean Of(const Bean& bean) {
+    AnyBean any;
+    any.Set(bean);
+    return any;
+  }
+
+  // 0 when empty, else the type id of the bean.
+  std::int64_t type_id() const { return held_ == nullptr ? 0 : held_->type_id; }
+  bool empty() const { return held_ == nullptr; }
+
+  // The encoded bean, with its end.
+  std::string_view bytes() const { return held_ == nullptr ? std::string_view() : held_->bytes; }
+
+  template <typename Bean>
+  bool Is() const {
+    return type_id() == Bean::kTypeId;
+  }
+
+  // A copy of the bean; none when the variable is empty, holds another type, or bytes that are no
+  // such bean.
+  template <typename Bean>
+  std::optional<Bean> As() const {
+    if (!Is<Bean>()) return std::nullopt;
+    ByteReader in(held_->bytes);
+    Bean bean;
+    bean.Decode(in);
+    if (!in.ok()) return std::nullopt;
+    return bean;
+  }
+
+  template <typename Bean>
+  void Set(const Bean& bean) {
+    ByteWriter out;
+    bean.Encode(out);
+    SetEncoded(Bean::kTypeId, out.Release());
+  }
+
+  // For decoders. An id of 0 empties the variable.
+  void SetEncoded(std::int64_t type_id, std::string bytes) {
+    held_ = type_id == 0 ? nullptr : std::make_shared<const Held>(type_id, std::move(bytes));
+  }
+
+  void Clear() { held_ = nullptr; }
+
+  friend bool operator==(const AnyBean& a, const AnyBean& b) {
+    return a.held_ == b.held_ || (a.type_id() == b.type_id() && a.bytes() == b.bytes());
+  }
+
+ private:
+  struct Held {
+    Held(std::int64_t id, std::string encoded) : type_id(id), bytes(std::move(encoded)) {}
+
+    std::int64_t type_id;
+    std::string bytes;
+  };
+
+  std::shared_ptr<const Held> held_;
+};
+
+}  // namespace zeze
