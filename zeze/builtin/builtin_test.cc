@@ -5,6 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/AutoKey.h"
+#include "Zeze/Builtin/AutoKey.module.h"
+#include "Zeze/Builtin/Collections/LinkedMap.h"
+#include "Zeze/Builtin/Collections/LinkedMap.module.h"
+#include "Zeze/Builtin/Collections/Queue.h"
+#include "Zeze/Builtin/Collections/Queue.module.h"
+#include "Zeze/Builtin/DelayRemove.h"
+#include "Zeze/Builtin/DelayRemove.module.h"
 #include "Zeze/Builtin/Game/Online.h"
 #include "Zeze/Builtin/Game/Online.module.h"
 #include "Zeze/Builtin/Game/Rank.h"
@@ -14,6 +22,10 @@
 #include "Zeze/Builtin/Online.module.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "Zeze/Builtin/RedoQueue.h"
+#include "Zeze/Builtin/RedoQueue.module.h"
+#include "Zeze/Builtin/Timer.h"
+#include "Zeze/Builtin/Timer.module.h"
 #include "zeze/net/frame.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/byte_writer.h"
@@ -50,6 +62,34 @@ TEST(Builtin, ProtocolIdsAreThoseOfThePeer) {
 TEST(Builtin, TableAndTypeIdsAreThoseOfThePeer) {
   EXPECT_EQ(Zeze::Builtin::Game::Rank::ktrank.id, -2043108039);
   EXPECT_EQ(Zeze::Builtin::Game::Rank::BValueLong::kTypeId, 4031590576404079301);
+}
+
+TEST(Builtin, ComponentIdsAreThoseOfThePeer) {
+  namespace timer = Zeze::Builtin::Timer;
+  EXPECT_EQ(timer::ktNodeRoot.id, 1952520306);
+  EXPECT_EQ(timer::ktNodes.id, 453698467);
+  EXPECT_EQ(timer::ktIndexs.id, 833718);
+  EXPECT_EQ(timer::ktAccountTimers.id, 1803422289);
+  EXPECT_EQ(timer::ktAccountOfflineTimers.id, -865861330);
+  EXPECT_EQ(Zeze::Builtin::Game::Online::ktRoleTimers.id, 1198700620);
+  EXPECT_EQ(Zeze::Builtin::Game::Online::ktRoleOfflineTimers.id, 689434588);
+  EXPECT_EQ(timer::BSimpleTimer::kTypeId, 1832177636612857692);
+  EXPECT_EQ(timer::BCronTimer::kTypeId, -6995089347718168392);
+  EXPECT_EQ(timer::BOfflineRoleCustom::kTypeId, -124522910617189691);
+  EXPECT_EQ(timer::BOfflineAccountCustom::kTypeId, -8019295337231502138);
+
+  namespace redo = Zeze::Builtin::RedoQueue;
+  EXPECT_EQ(redo::RunTask::kProtocolId, 1530872255);
+  EXPECT_EQ(redo::ktQueueLastTaskId.id, -1495051256);
+
+  EXPECT_EQ(Zeze::Builtin::AutoKey::ktAutoKeys.id, -716529252);
+  EXPECT_EQ(Zeze::Builtin::DelayRemove::ktJobs.id, -582299608);
+  EXPECT_EQ(Zeze::Builtin::DelayRemove::BTableKey::kTypeId, 6060766480176216446);
+  EXPECT_EQ(Zeze::Builtin::Collections::Queue::ktQueues.id, 1005923355);
+  EXPECT_EQ(Zeze::Builtin::Collections::Queue::ktQueueNodes.id, -117984600);
+  EXPECT_EQ(Zeze::Builtin::Collections::LinkedMap::ktLinkedMaps.id, -72689413);
+  EXPECT_EQ(Zeze::Builtin::Collections::LinkedMap::ktLinkedMapNodes.id, -1295098614);
+  EXPECT_EQ(Zeze::Builtin::Collections::LinkedMap::ktValueIdToNodeId.id, -1128401683);
 }
 
 TEST(Builtin, OnlineIdsAreThoseOfThePeer) {
