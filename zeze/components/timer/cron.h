@@ -5,8 +5,9 @@
 //
 // Six fields: second minute hour day-of-month month day-of-week, and optionally a year. Of the two
 // kinds of day one is `?` or `*`. Fields have `*`, `a`, `a,b`, `a-b` (also over the end: 22-2),
-// `a/n`, `*/n`, `a-b/n`; names of months and days; days of the month `L`, `L-n`, `LW`, `nW`, `L-nW`;
-// days of the week (1 is Sunday) `nL` and `n#k`. All of Zeze 1.6, and `*` for both kinds of day.
+// `a/n`, `*/n`, `a-b/n`; names of months and days; days of the month `L`, `L-n`, `LW`, `nW` and
+// `L-nW`; days of the week (1 is Sunday) `nL` and `n#k`. All of Zeze 1.6, and `*` for both kinds of
+// day.
 //
 // When clocks change: an expression that says hours happens once for each time of day that it
 // names, at the first of two, and at the end of the gap if the gap swallows it. One for every hour
