@@ -84,6 +84,7 @@ std::span<const Benchmark> SqlBenchmarks();
 std::span<const Benchmark> GlobalBenchmarks();
 std::span<const Benchmark> GatewayBenchmarks();
 std::span<const Benchmark> RankBenchmarks();
+std::span<const Benchmark> ComponentBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

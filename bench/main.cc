@@ -36,7 +36,7 @@ std::vector<Benchmark> AllBenchmarks() {
   std::vector<Benchmark> all;
   for (const auto part :
        {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
-        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks()}) {
+        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), ComponentBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

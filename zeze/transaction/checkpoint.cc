@@ -294,7 +294,7 @@ void Checkpoint::Attach(std::uint32_t root, DurabilityTicket* ticket) {
 
 void Checkpoint::ChooseMembers(Scope scope) {
   members_.clear();
-  if (scope == Scope::kEverything) {
+  if (scope == Scope::kEverything || !options_.groups) {
     for (std::uint32_t i = 1; i < nodes_.size(); ++i) {
       if (nodes_[i].record != nullptr) members_.push_back(i);
     }

@@ -470,6 +470,21 @@ TEST_P(AfterDurableTest, EveryActionOfManyThreadsRunsOnce) {
   EXPECT_EQ(4 * 2000, ran);
 }
 
+TEST_P(AfterDurableTest, AProcedureThatRequiresItReturnsWhenItIsSaved) {
+  durable_ledger = GetParam();
+  Open();
+  ASSERT_EQ(0, Put(accounts, 2, 7));
+
+  EXPECT_EQ(0, engine->Call("put", [&](Transaction& tx) -> std::int64_t {
+    accounts.Put(tx, 1, BAccount{.balance = accounts.Get(tx, 2)->balance, .owner = {}});
+    tx.RequireDurable();
+    return 0;
+  }));
+
+  EXPECT_EQ(7, Stored(accounts, 1));
+  EXPECT_EQ(7, Stored(accounts, 2));
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, AfterDurableTest, ::testing::Bool(),
                          [](const auto& mode) { return mode.param ? "Groups" : "Whole"; });
 

@@ -121,6 +121,10 @@ class Transaction {
   // never exist without their cause.
   void AfterDurable(Task action);
 
+  // The procedure returns only when what it wrote, and what it read unsaved, is in the storage: as
+  // if it had written a table that is durable at commit.
+  void RequireDurable() { has_durable_ = true; }
+
   Engine& engine() const { return engine_; }
   const char* procedure_name() const { return name_; }
   // 1 for the first run; higher after lost races.
