@@ -118,6 +118,8 @@ class AutoKeys final : public Zeze::Builtin::AutoKey::ModuleAutoKeyBase {
  public:
   explicit AutoKeys(AutoKeyOptions options = {});
 
+  bool started() const { return engine_ != nullptr; }
+
   // Lives as long as this. Not before Start.
   AutoKey& GetOrAdd(std::string_view name);
 

@@ -1,0 +1,104 @@
+#include "zeze/components/timer/alarm_clock.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/base/mutex.h"
+#include "zeze/base/testing/manual_clock.h"
+#include "zeze/components/timer/errands.h"
+#include "zeze/components/timer/fire_pace.h"
+
+namespace zeze {
+namespace {
+
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+using ::testing::ElementsAre;
+
+class AlarmClockTest : public ::testing::Test {
+ protected:
+  std::vector<std::int64_t> Await(std::size_t count) {
+    const MutexLock lock(mutex);
+    while (due.size() < count && changed.WaitFor(mutex, 20s)) {
+    }
+    return due;
+  }
+  std::int64_t In(std::int64_t ms) { return alarms.UnixNow() + ms; }
+
+  Mutex mutex;
+  CondVar changed;
+  std::vector<std::int64_t> due;
+  testing::ManualClock clock;
+  AlarmClock alarms{{.clock = &clock}, [this](std::vector<Alarm>&& all) {
+                      const MutexLock lock(mutex);
+                      for (const Alarm& alarm : all) due.push_back(alarm.key);
+                      changed.NotifyAll();
+                    }};
+};
+
+TEST_F(AlarmClockTest, InTheOrderOfTheirTimes) {
+  alarms.Set({.key = 1}, In(3000));
+  alarms.Set({.key = 2}, In(1000));
+  alarms.Set({.key = 3}, In(-5));
+  EXPECT_THAT(Await(1), ElementsAre(3));  // At once.
+  clock.Advance(5s);
+  EXPECT_THAT(Await(3), ElementsAre(3, 2, 1));
+}
+
+TEST_F(AlarmClockTest, OfAKeyTheHighestSerialCounts) {
+  alarms.Set({.key = 1, .serial = 2}, In(5000));
+  alarms.Set({.key = 1, .serial = 1}, In(1000));  // Late news.
+  alarms.Set({.key = 2, .serial = 1}, In(1000));
+  alarms.Set({.key = 2, .serial = 1}, In(3000));
+  alarms.Set({.key = 3}, In(2000));
+  clock.Advance(2500ms);
+  EXPECT_THAT(Await(1), ElementsAre(3));
+  EXPECT_EQ(alarms.size(), 2U);
+  clock.Advance(1s);
+  EXPECT_THAT(Await(2), ElementsAre(3, 2));
+}
+
+TEST_F(AlarmClockTest, ClearedOnesAreNotDue) {
+  for (std::int64_t key = 1; key <= 20'000; ++key) alarms.Set({.key = key}, In(1000));
+  for (std::int64_t key = 1; key < 20'000; ++key) EXPECT_TRUE(alarms.Clear(key));
+  EXPECT_FALSE(alarms.Clear(1));
+  clock.Advance(2s);
+  EXPECT_THAT(Await(1), ElementsAre(20'000));
+}
+
+TEST(FirePace, HalfOfTheCoresComputeAndMoreMayWait) {
+  FirePace pace(4, 32);
+  EXPECT_EQ(pace.limit(), 2U);
+  for (int i = 0; i < 50; ++i) pace.Note(10ms, 10ms, false);
+  EXPECT_EQ(pace.limit(), 2U);
+  for (int i = 0; i < 50; ++i) pace.Note(1ms, 10ms, false);  // Its core was taken away.
+  EXPECT_EQ(pace.limit(), 2U);
+  for (int i = 0; i < 50; ++i) pace.Note(1ms, 10ms, true);
+  EXPECT_GE(pace.limit(), 18U);
+  for (int i = 0; i < 50; ++i) pace.Note(0ms, 10ms, true);
+  EXPECT_EQ(pace.limit(), 32U);
+  for (int i = 0; i < 50; ++i) pace.Note(10ms, 10ms, true);
+  EXPECT_EQ(pace.limit(), 2U);
+}
+
+TEST(Errands, AreTriedUntilTheyAreDone) {
+  Errands errands(SystemClock());
+  int tries = 0;
+  int others = 0;
+  errands.Add([&] { return ++tries == 4; });
+  errands.Add([&] { return ++others == 1; });
+  EXPECT_TRUE(errands.AwaitIdle(20s));
+  EXPECT_EQ(tries, 4);
+  EXPECT_EQ(others, 1);
+  errands.Add([] { return false; });
+  errands.Stop();
+}
+
+}  // namespace
+}  // namespace zeze

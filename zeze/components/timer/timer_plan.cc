@@ -1,0 +1,318 @@
+#include "zeze/components/timer/timer_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "Zeze/Builtin/Timer.h"
+#include "zeze/base/result.h"
+#include "zeze/bean/any_bean.h"
+#include "zeze/components/timer/cron.h"
+
+namespace zeze {
+
+using Zeze::Builtin::Timer::BCronTimer;
+using Zeze::Builtin::Timer::BSimpleTimer;
+
+namespace {
+
+// So that sums of times stay numbers.
+constexpr std::int64_t kTimeMax = std::int64_t{1} << 60;
+constexpr std::int32_t kMisfireMaxDefault = 100;
+
+const BSimpleTimer* Simple(const TimerBean& timer) {
+  return timer.TimerObj.As<BSimpleTimer>();
+}
+const BCronTimer* Cron(const TimerBean& timer) {
+  return timer.TimerObj.As<BCronTimer>();
+}
+
+// Calls edit with the bean of either kind, which have most variables in common.
+template <typename Edit>
+void EditKind(TimerBean& timer, Edit&& edit) {
+  if (!timer.TimerObj.Update<BSimpleTimer>(edit)) timer.TimerObj.Update<BCronTimer>(edit);
+}
+
+template <typename Member>
+auto OfKind(const TimerBean& timer, const Member& member) -> decltype(member(*Simple(timer))) {
+  using Answer = decltype(member(*Simple(timer)));
+  if (const BSimpleTimer* simple = Simple(timer)) return member(*simple);
+  if (const BCronTimer* cron = Cron(timer)) return member(*cron);
+  return Answer{};
+}
+
+MisfirePolicy PolicyOf(std::int32_t stored) {
+  return stored >= 0 && stored <= 3 ? static_cast<MisfirePolicy>(stored) : MisfirePolicy::kSkip;
+}
+
+std::int64_t MaxOf(std::int32_t stored) {
+  return stored > 0 ? stored : kMisfireMaxDefault;
+}
+
+std::optional<std::int64_t> CronAfter(const BCronTimer& timer, std::int64_t time) {
+  const Result<CronExpression> cron = CronExpression::Parse(timer.CronExpression, timer.TimeZone);
+  if (!cron.ok()) return std::nullopt;
+  return cron.value().NextAfter(time);
+}
+
+std::int64_t CountUntil(const CronExpression& cron, std::int64_t after, std::int64_t until,
+                        std::int64_t enough) {
+  std::int64_t count = 0;
+  for (std::optional<std::int64_t> at = cron.NextAfter(after); at && *at <= until && count < enough;
+       at = cron.NextAfter(*at)) {
+    ++count;
+  }
+  return count;
+}
+
+// Of the occurrences from `first` until now the first of the last `most`.
+std::int64_t FirstOfLast(const BCronTimer& timer, std::int64_t first, std::int64_t now,
+                         std::int64_t most) {
+  const Result<CronExpression> cron = CronExpression::Parse(timer.CronExpression, timer.TimeZone);
+  if (!cron.ok()) return first;
+  if (CountUntil(cron.value(), first, now, most) < most) return first;
+  std::int64_t low = first;  // Behind it there are `most` or more.
+  std::int64_t high = now;   // Behind it there are fewer.
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (CountUntil(cron.value(), middle, now, most) >= most ? low : high) = middle;
+  }
+  return cron.value().NextAfter(low).value_or(first);
+}
+
+// How many steps of `period` lead from `time` to behind `limit`.
+std::int64_t StepsPast(std::int64_t time, std::int64_t limit, std::int64_t period) {
+  return time > limit ? 0 : (limit - time) / period + 1;
+}
+
+std::optional<std::int64_t> NextOf(const BSimpleTimer& timer, std::int64_t now,
+                                   std::int64_t grace) {
+  if (timer.Period <= 0) return std::nullopt;
+  const std::int64_t planned = timer.NextExpectedTime;
+  const std::int64_t next = planned + timer.Period;
+  if (PolicyOf(timer.MissfirePolicy) == MisfirePolicy::kAll) {
+    const std::int64_t missed = StepsPast(next, now, timer.Period);
+    const std::int64_t most = MaxOf(timer.MisfireMax);
+    return missed > most ? next + (missed - most) * timer.Period : next;
+  }
+  // Late by less than the grace is not missed; but never more than one at once.
+  const bool missed = now - planned > grace;
+  const std::int64_t limit = missed ? now : now - std::min(grace, timer.Period);
+  return next + StepsPast(next, limit, timer.Period) * timer.Period;
+}
+
+std::optional<std::int64_t> NextOf(const BCronTimer& timer, std::int64_t now, std::int64_t grace) {
+  const std::int64_t planned = timer.NextExpectedTime;
+  const std::optional<std::int64_t> next = CronAfter(timer, planned);
+  if (!next || PolicyOf(timer.MissfirePolicy) == MisfirePolicy::kAll) return next;
+  const bool missed = now - planned > grace;
+  if (missed) return CronAfter(timer, now);
+  return *next < now - grace ? CronAfter(timer, now) : next;
+}
+
+template <typename Kind>
+bool Advance(Kind& timer, std::int64_t now, std::int64_t grace) {
+  timer.HappenTimes += 1;
+  timer.ExpectedTime = timer.NextExpectedTime;
+  timer.HappenTime = now;
+  if (timer.RemainTimes >= 0) {
+    timer.RemainTimes = std::max<std::int64_t>(timer.RemainTimes - 1, 0);
+    if (timer.RemainTimes == 0) return false;
+  }
+  const std::optional<std::int64_t> next = NextOf(timer, now, grace);
+  if (!next || (timer.EndTime > 0 && *next > timer.EndTime)) return false;
+  timer.NextExpectedTime = *next;
+  return true;
+}
+
+bool HappensOnce(const BSimpleTimer& timer) {
+  return timer.Period <= 0;
+}
+bool HappensOnce(const BCronTimer&) {
+  return false;
+}
+
+std::optional<std::int64_t> Skipped(const BSimpleTimer& timer, std::int64_t now) {
+  return now + timer.Period;
+}
+std::optional<std::int64_t> Skipped(const BCronTimer& timer, std::int64_t now) {
+  return CronAfter(timer, now);
+}
+
+std::int64_t FirstOfMany(const BSimpleTimer& timer, std::int64_t now) {
+  const std::int64_t missed = StepsPast(timer.NextExpectedTime, now, timer.Period);
+  const std::int64_t most = MaxOf(timer.MisfireMax);
+  return timer.NextExpectedTime + std::max<std::int64_t>(missed - most, 0) * timer.Period;
+}
+std::int64_t FirstOfMany(const BCronTimer& timer, std::int64_t now) {
+  return FirstOfLast(timer, timer.NextExpectedTime, now, MaxOf(timer.MisfireMax));
+}
+
+template <typename Kind>
+bool Misfire(Kind& timer, std::int64_t now, std::int64_t grace) {
+  if (now - timer.NextExpectedTime <= grace || HappensOnce(timer)) return true;
+  switch (PolicyOf(timer.MissfirePolicy)) {
+    case MisfirePolicy::kSkip: {
+      const std::optional<std::int64_t> next = Skipped(timer, now);
+      if (!next || (timer.EndTime > 0 && *next > timer.EndTime)) return false;
+      timer.NextExpectedTime = *next;
+      break;
+    }
+    case MisfirePolicy::kOnce:
+      timer.NextExpectedTime = now;
+      break;
+    case MisfirePolicy::kOnceKeepPhase:
+      break;  // Runs late; then Advance goes on with what is to come.
+    case MisfirePolicy::kAll:
+      timer.NextExpectedTime = FirstOfMany(timer, now);
+      break;
+  }
+  return true;
+}
+
+Error Wrong(const std::string& what) {
+  return {ErrorCode::kInvalidArgument, "timer: " + what};
+}
+
+Result<std::int64_t> FirstTime(const TimerSpec& spec, std::int64_t now) {
+  if (spec.cron.empty()) {
+    if (spec.delay.count() < 0 || spec.delay.count() > kTimeMax) {
+      return Wrong(fmt::format("a delay of {} ms", spec.delay.count()));
+    }
+    if (spec.period.count() < 0 || spec.period.count() > kTimeMax) {
+      return Wrong(fmt::format("a period of {} ms", spec.period.count()));
+    }
+    return now + spec.delay.count();
+  }
+  if (spec.delay.count() != 0 || spec.period.count() != 0) {
+    return Wrong("it has a cron expression and a delay or period: only one of the two can be");
+  }
+  const Result<CronExpression> cron = CronExpression::Parse(spec.cron, spec.time_zone);
+  if (!cron.ok()) return cron.error();
+  const std::optional<std::int64_t> first = cron.value().NextAfter(now);
+  if (!first) return Wrong(fmt::format("\"{}\" never happens again", spec.cron));
+  return *first;
+}
+
+}  // namespace
+
+TimerSpec TimerSpec::After(std::string handler, std::chrono::milliseconds delay, AnyBean data) {
+  return {.handler = std::move(handler), .delay = delay, .data = std::move(data)};
+}
+
+TimerSpec TimerSpec::Every(std::string handler, std::chrono::milliseconds delay,
+                           std::chrono::milliseconds period, AnyBean data) {
+  return {.handler = std::move(handler), .delay = delay, .period = period, .data = std::move(data)};
+}
+
+TimerSpec TimerSpec::Cron(std::string handler, std::string expression, std::string time_zone,
+                          AnyBean data) {
+  return {.handler = std::move(handler),
+          .cron = std::move(expression),
+          .time_zone = std::move(time_zone),
+          .data = std::move(data)};
+}
+
+Result<TimerBean> PlanTimer(const TimerSpec& spec, std::int64_t now) {
+  if (spec.times == 0 || spec.times < -1) {
+    return Wrong(fmt::format("{} times: say 1 or more, or -1 for no end", spec.times));
+  }
+  if (spec.misfire_max < 1) {
+    return Wrong(fmt::format("a misfire_max of {}: say 1 or more", spec.misfire_max));
+  }
+  const Result<std::int64_t> first = FirstTime(spec, now);
+  if (!first.ok()) return first.error();
+  if (spec.end_time_ms > 0 && first.value() > spec.end_time_ms) {
+    return Wrong(
+        fmt::format("it ends at {}, before it happens at {}", spec.end_time_ms, first.value()));
+  }
+  TimerBean timer;
+  timer.HandleName = spec.handler;
+  timer.CustomData = spec.data;
+  const auto policy = static_cast<std::int32_t>(spec.misfire);
+  if (spec.cron.empty()) {
+    timer.TimerObj.Set(BSimpleTimer{.Delay = spec.delay.count(),
+                                    .Period = spec.period.count(),
+                                    .RemainTimes = spec.times,
+                                    .StartTime = now,
+                                    .EndTime = spec.end_time_ms,
+                                    .NextExpectedTime = first.value(),
+                                    .MissfirePolicy = policy,
+                                    .OneByOneKey = spec.one_by_one_key,
+                                    .MisfireMax = spec.misfire_max});
+  } else {
+    timer.TimerObj.Set(BCronTimer{.CronExpression = spec.cron,
+                                  .NextExpectedTime = first.value(),
+                                  .RemainTimes = spec.times,
+                                  .EndTime = spec.end_time_ms,
+                                  .MissfirePolicy = policy,
+                                  .OneByOneKey = spec.one_by_one_key,
+                                  .MisfireMax = spec.misfire_max,
+                                  .TimeZone = spec.time_zone});
+  }
+  return timer;
+}
+
+std::int64_t PlannedTime(const TimerBean& timer) {
+  return OfKind(timer, [](const auto& kind) { return kind.NextExpectedTime; });
+}
+
+std::int64_t DueTime(const TimerBean& timer) {
+  const std::int64_t planned = PlannedTime(timer);
+  return timer.FailedTimes == 0 ? planned : std::max(timer.RetryTime, planned);
+}
+
+std::int64_t HappenTimes(const TimerBean& timer) {
+  return OfKind(timer, [](const auto& kind) { return kind.HappenTimes; });
+}
+
+std::int64_t RemainTimes(const TimerBean& timer) {
+  return OfKind(timer, [](const auto& kind) { return kind.RemainTimes; });
+}
+
+std::int64_t EndTime(const TimerBean& timer) {
+  return OfKind(timer, [](const auto& kind) { return kind.EndTime; });
+}
+
+const std::string& OneByOneKey(const TimerBean& timer) {
+  static const std::string none;
+  if (const BSimpleTimer* simple = Simple(timer)) return simple->OneByOneKey;
+  if (const BCronTimer* cron = Cron(timer)) return cron->OneByOneKey;
+  return none;
+}
+
+void SetPlannedTime(TimerBean& timer, std::int64_t time) {
+  EditKind(timer, [time](auto& kind) { kind.NextExpectedTime = time; });
+}
+
+bool AdvanceTimer(TimerBean& timer, std::int64_t now, std::int64_t grace) {
+  bool more = false;
+  EditKind(timer, [&](auto& kind) { more = Advance(kind, now, grace); });
+  return more;
+}
+
+bool ApplyMisfire(TimerBean& timer, std::int64_t now, std::int64_t grace) {
+  if (now - PlannedTime(timer) <= grace) return true;
+  bool more = true;
+  EditKind(timer, [&](auto& kind) { more = Misfire(kind, now, grace); });
+  return more;
+}
+
+bool SamePlan(const TimerBean& a, const TimerBean& b) {
+  if (a.HandleName != b.HandleName || !(a.CustomData == b.CustomData)) return false;
+  const BCronTimer* x = Cron(a);
+  const BCronTimer* y = Cron(b);
+  return x != nullptr && y != nullptr && x->CronExpression == y->CronExpression &&
+         x->TimeZone == y->TimeZone && x->EndTime == y->EndTime &&
+         x->MissfirePolicy == y->MissfirePolicy && x->MisfireMax == y->MisfireMax &&
+         x->OneByOneKey == y->OneByOneKey && (x->RemainTimes < 0) == (y->RemainTimes < 0) &&
+         x->RemainTimes < 0;
+}
+
+}  // namespace zeze

@@ -1,0 +1,117 @@
+#include "zeze/components/timer/timer_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace zeze {
+namespace {
+
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+
+constexpr std::int64_t kNow = 1'704'067'200'000;  // 2024-01-01 00:00:00 UTC.
+constexpr std::int64_t kGrace = 1000;
+
+TimerBean Every(std::chrono::milliseconds period, MisfirePolicy policy, std::int32_t most = 100) {
+  TimerSpec spec = TimerSpec::Every("h", period, period);
+  spec.misfire = policy;
+  spec.misfire_max = most;
+  return PlanTimer(spec, kNow).value();
+}
+
+TEST(TimerPlan, ALittleLateKeepsEveryOccurrence) {
+  TimerBean timer = Every(10s, MisfirePolicy::kSkip);
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + 10'900, kGrace));
+  EXPECT_EQ(PlannedTime(timer), kNow + 20'000);
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + 25'000, kGrace));
+  EXPECT_EQ(PlannedTime(timer), kNow + 30'000);
+}
+
+TEST(TimerPlan, MuchTooLateGoesOnWithWhatIsToCome) {
+  for (const auto policy :
+       {MisfirePolicy::kSkip, MisfirePolicy::kOnce, MisfirePolicy::kOnceKeepPhase}) {
+    TimerBean timer = Every(10s, policy);
+    ASSERT_TRUE(AdvanceTimer(timer, kNow + 45'000, kGrace));
+    EXPECT_EQ(PlannedTime(timer), kNow + 50'000);
+  }
+}
+
+TEST(TimerPlan, ShortPeriodsDoNotPileUp) {
+  TimerBean timer = Every(10ms, MisfirePolicy::kSkip);
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + 500, kGrace));
+  EXPECT_EQ(PlannedTime(timer), kNow + 500);  // One at once, not fifty.
+}
+
+TEST(TimerPlan, AllOfManyAreTheLast) {
+  TimerBean timer = Every(10s, MisfirePolicy::kAll, 3);
+  ASSERT_TRUE(ApplyMisfire(timer, kNow + 95'000, kGrace));
+  EXPECT_EQ(PlannedTime(timer), kNow + 70'000);
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + 95'000, kGrace));
+  EXPECT_EQ(PlannedTime(timer), kNow + 80'000);
+}
+
+TEST(TimerPlan, AllOfManyCronOccurrencesAreTheLast) {
+  TimerSpec spec = TimerSpec::Cron("h", "0 * * * * ?", "UTC");
+  spec.misfire = MisfirePolicy::kAll;
+  spec.misfire_max = 3;
+  TimerBean timer = PlanTimer(spec, kNow).value();
+  const std::int64_t year = std::int64_t{365} * 86'400'000;
+  ASSERT_TRUE(ApplyMisfire(timer, kNow + year + 30'000, kGrace));
+  EXPECT_EQ(PlannedTime(timer), kNow + year - 120'000);
+}
+
+TEST(TimerPlan, CronPolicies) {
+  TimerSpec spec = TimerSpec::Cron("h", "0 0 5 * * ?", "UTC");
+  const std::int64_t day = 86'400'000;
+  const std::int64_t late = kNow + 3 * day + 6 * 3'600'000;
+  for (const auto& [policy, planned, next] :
+       std::vector<std::tuple<MisfirePolicy, std::int64_t, std::int64_t>>{
+           {MisfirePolicy::kSkip, kNow + 4 * day + 18'000'000, kNow + 5 * day + 18'000'000},
+           {MisfirePolicy::kOnce, late, kNow + 4 * day + 18'000'000},
+           {MisfirePolicy::kOnceKeepPhase, kNow + 18'000'000, kNow + 4 * day + 18'000'000},
+           {MisfirePolicy::kAll, kNow + 18'000'000, kNow + day + 18'000'000}}) {
+    spec.misfire = policy;
+    TimerBean timer = PlanTimer(spec, kNow).value();
+    ASSERT_TRUE(ApplyMisfire(timer, late, kGrace));
+    EXPECT_EQ(PlannedTime(timer), planned);
+    ASSERT_TRUE(AdvanceTimer(timer, std::max(late, planned), kGrace));
+    EXPECT_EQ(PlannedTime(timer), next);
+  }
+}
+
+TEST(TimerPlan, CountsTimes) {
+  TimerSpec spec = TimerSpec::Every("h", 1s, 1s);
+  spec.times = 2;
+  TimerBean timer = PlanTimer(spec, kNow).value();
+  EXPECT_TRUE(AdvanceTimer(timer, kNow + 1000, kGrace));
+  EXPECT_EQ(HappenTimes(timer), 1);
+  EXPECT_EQ(RemainTimes(timer), 1);
+  EXPECT_FALSE(AdvanceTimer(timer, kNow + 2000, kGrace));
+  EXPECT_EQ(HappenTimes(timer), 2);  // The last of a cron timer, too, which the peer forgets.
+  spec = TimerSpec::Cron("h", "* * * * * ?", "UTC");
+  spec.times = 1;
+  timer = PlanTimer(spec, kNow).value();
+  EXPECT_FALSE(AdvanceTimer(timer, kNow + 1000, kGrace));
+  EXPECT_EQ(HappenTimes(timer), 1);
+}
+
+TEST(TimerPlan, NothingIsLeftWhenTheEndPassedMeanwhile) {
+  TimerSpec spec = TimerSpec::Every("h", 1s, 1s);
+  spec.end_time_ms = kNow + 60'000;
+  spec.misfire = MisfirePolicy::kSkip;
+  TimerBean timer = PlanTimer(spec, kNow).value();
+  EXPECT_FALSE(ApplyMisfire(timer, kNow + 100'000, kGrace));
+  spec.misfire = MisfirePolicy::kOnce;
+  timer = PlanTimer(spec, kNow).value();
+  EXPECT_TRUE(ApplyMisfire(timer, kNow + 100'000, kGrace));
+  EXPECT_FALSE(AdvanceTimer(timer, kNow + 100'000, kGrace));
+}
+
+}  // namespace
+}  // namespace zeze

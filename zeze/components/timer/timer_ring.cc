@@ -1,0 +1,194 @@
+#include "zeze/components/timer/timer_ring.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/mutex.h"
+#include "zeze/components/auto_key/auto_key.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+namespace {
+
+std::size_t ShardOfThread() {
+  static std::atomic<std::size_t> next = 0;
+  thread_local const std::size_t shard = next.fetch_add(1, std::memory_order_relaxed);
+  return shard;
+}
+
+// The node that a transaction has made itself: others do not know it yet.
+struct OwnNode {
+  const Transaction* tx = nullptr;
+  std::uint64_t serial = 0;
+  std::int64_t node_id = 0;
+};
+thread_local OwnNode own_node;
+
+}  // namespace
+
+TakeOverChoice ChooseTakeOver(const TimerRoot* source, std::int64_t serial, std::int64_t version) {
+  if (source == nullptr || source->HeadNodeId == 0) return TakeOverChoice::kNothing;
+  if (source->LoadSerialNo != serial) return TakeOverChoice::kNothing;
+  return source->Version > version ? TakeOverChoice::kNewer : TakeOverChoice::kTake;
+}
+
+TimerRing::TimerRing(TimerTables& tables, AutoKey& node_ids, Options options)
+    : tables_(tables), node_ids_(node_ids), options_(std::move(options)) {
+  ZEZE_CHECK(options_.timers_per_node > 0);
+}
+
+TimerRing::Part TimerRing::Join(Transaction& tx, std::int64_t& serial) {
+  const auto root = tables_.tNodeRoot.GetOrAdd(tx, options_.server_id);
+  root->LoadSerialNo += 1;
+  serial = root->LoadSerialNo;
+  return {.head = root->HeadNodeId, .tail = root->TailNodeId};
+}
+
+void TimerRing::Joined(std::int64_t serial) {
+  for (std::atomic<std::int64_t>& node : filling_) node.store(0, std::memory_order_relaxed);
+  const MutexLock lock(mutex_);
+  rooms_.clear();
+  serial_.store(serial, std::memory_order_release);
+}
+
+// Every change of the ring reads the root: a take-over, which writes it, and this exclude each
+// other.
+void TimerRing::CheckOwner(Transaction& tx) {
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, options_.server_id);
+  if (root != nullptr && root->LoadSerialNo == serial()) return;
+  if (options_.on_taken_over) options_.on_taken_over();
+  tx.AbortFailed(result_code::kBusy,
+                 fmt::format("the timers of server {} have been taken over; it begins anew",
+                             options_.server_id));
+}
+
+std::int64_t TimerRing::Add(Transaction& tx, const std::string& timer_id, TimerBean timer) {
+  CheckOwner(tx);
+  if (tables_.tNodeRoot.Get(tx, options_.server_id)->Version < options_.version) {
+    tables_.tNodeRoot.Edit(tx, options_.server_id)->Version = options_.version;
+  }
+  std::atomic<std::int64_t>& filling = filling_[ShardOfThread() % kShards];
+  const bool own = own_node.tx == &tx && own_node.serial == tx.serial();
+  std::int64_t node_id = own ? own_node.node_id : filling.load(std::memory_order_relaxed);
+  while (true) {
+    if (node_id == 0) node_id = TakeRoom();
+    if (node_id == 0) {
+      node_id = NewNode(tx);
+      own_node = {.tx = &tx, .serial = tx.serial(), .node_id = node_id};
+      tx.AfterCommit([&filling, node_id] { filling.store(node_id, std::memory_order_relaxed); });
+    } else if (!own) {
+      filling.store(node_id, std::memory_order_relaxed);
+    }
+    if (const auto node = tables_.tNodes.Edit(tx, node_id);
+        node && node->OwnerServerId == options_.server_id &&
+        node->Timers.size() < options_.timers_per_node) {
+      node->Timers.Put(timer_id, std::move(timer));
+      return node_id;
+    }
+    node_id = 0;
+  }
+}
+
+std::int64_t TimerRing::TakeRoom() {
+  const MutexLock lock(mutex_);
+  if (rooms_.empty()) return 0;
+  const auto at = rooms_.begin();
+  const std::int64_t node_id = *at;
+  rooms_.erase(at);
+  return node_id;
+}
+
+std::int64_t TimerRing::NewNode(Transaction& tx) {
+  const std::int64_t node_id = node_ids_.NextId(tx);
+  tables_.tNodes.Insert(tx, node_id, {.OwnerServerId = options_.server_id});
+  LinkBefore(tx, {.head = node_id, .tail = node_id});
+  return node_id;
+}
+
+// The part becomes the beginning of this server's ring.
+void TimerRing::LinkBefore(Transaction& tx, const Part& part) {
+  const auto root = tables_.tNodeRoot.GetOrAdd(tx, options_.server_id);
+  const std::int64_t old_head = root->HeadNodeId;
+  const std::int64_t tail = old_head == 0 ? part.tail : root->TailNodeId;
+  tables_.tNodes.Edit(tx, part.head)->PrevNodeId = tail;
+  tables_.tNodes.Edit(tx, part.tail)->NextNodeId = old_head == 0 ? part.head : old_head;
+  if (old_head != 0) {
+    tables_.tNodes.Edit(tx, old_head)->PrevNodeId = part.tail;
+    tables_.tNodes.Edit(tx, tail)->NextNodeId = part.head;
+  }
+  root->HeadNodeId = part.head;
+  root->TailNodeId = tail;
+}
+
+bool TimerRing::Remove(Transaction& tx, std::int64_t node_id, const std::string& timer_id) {
+  const auto node = tables_.tNodes.Edit(tx, node_id);
+  if (!node || !node->Timers.Erase(timer_id)) return false;
+  const std::size_t left = node->Timers.size();
+  if (node->OwnerServerId != options_.server_id) return true;
+  if (left == 0 || left + 1 == options_.timers_per_node) NoteRoom(tx, node_id, left == 0);
+  return true;
+}
+
+void TimerRing::NoteRoom(Transaction& tx, std::int64_t node_id, bool empty) {
+  tx.AfterCommit([this, node_id, empty] {
+    {
+      const MutexLock lock(mutex_);
+      if (!empty || rooms_.size() < options_.empty_nodes_max) {
+        rooms_.insert(node_id);
+        return;
+      }
+      rooms_.erase(node_id);
+    }
+    if (options_.on_empty) options_.on_empty(node_id);
+  });
+}
+
+void TimerRing::Unlink(Transaction& tx, std::int64_t node_id) {
+  const auto* node = tables_.tNodes.Get(tx, node_id);
+  if (node == nullptr || !node->Timers.empty()) return;
+  CheckOwner(tx);
+  const std::int64_t previous = node->PrevNodeId;
+  const std::int64_t next = node->NextNodeId;
+  const auto root = tables_.tNodeRoot.Edit(tx, options_.server_id);
+  if (previous == node_id) {
+    root->HeadNodeId = 0;
+    root->TailNodeId = 0;
+  } else {
+    tables_.tNodes.Edit(tx, previous)->NextNodeId = next;
+    tables_.tNodes.Edit(tx, next)->PrevNodeId = previous;
+    if (root->HeadNodeId == node_id) root->HeadNodeId = next;
+    if (root->TailNodeId == node_id) root->TailNodeId = previous;
+  }
+  tables_.tNodes.Remove(tx, node_id);
+}
+
+TakeOverChoice TimerRing::TakeOver(Transaction& tx, std::int32_t source, std::int64_t serial,
+                                   Part& part) {
+  part = {};
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, source);
+  const TakeOverChoice choice = ChooseTakeOver(root, serial, options_.version);
+  if (choice != TakeOverChoice::kTake) return choice;
+  CheckOwner(tx);
+  part = {.head = root->HeadNodeId, .tail = root->TailNodeId};
+  const std::int64_t version = root->Version;
+  LinkBefore(tx, part);
+  const auto own = tables_.tNodeRoot.Edit(tx, options_.server_id);
+  if (own->Version < version) own->Version = version;
+  const auto left = tables_.tNodeRoot.Edit(tx, source);
+  left->HeadNodeId = 0;
+  left->TailNodeId = 0;
+  left->LoadSerialNo += 1;  // If it lives it finds out, before it changes anything.
+  return choice;
+}
+
+}  // namespace zeze

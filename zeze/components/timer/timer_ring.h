@@ -1,0 +1,99 @@
+// TimerRing: where the timers of a server are stored: in nodes, each a record, linked to a ring.
+//
+//   TimerRing ring(tables, node_ids, {.server_id = 1});
+//   std::int64_t node = ring.Add(tx, "@AQE=", timer);
+//   ring.Remove(tx, node, "@AQE=");
+//
+// The layout is that of Zeze 1.6: the root of a server names head and tail, new nodes become the
+// head. Threads fill different nodes, so that they do not meet; nodes that have become empty are
+// filled again, and when there are many, taken out of the ring.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "Zeze/Builtin/Timer.h"
+#include "Zeze/Builtin/Timer.module.h"
+#include "zeze/base/mutex.h"
+#include "zeze/components/auto_key/auto_key.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+using TimerTables = Zeze::Builtin::Timer::ModuleTimerBase;
+using TimerRoot = Zeze::Builtin::Timer::BNodeRoot;
+
+// Whether a server may have what another one has left.
+enum class TakeOverChoice : std::uint8_t {
+  kTake,
+  kNothing,  // It has left nothing, or has come back, or somebody else was faster.
+  kNewer,    // Of a newer program: this one might not understand it.
+};
+TakeOverChoice ChooseTakeOver(const TimerRoot* source, std::int64_t serial, std::int64_t version);
+
+// The methods with a transaction belong to it; all others are thread-safe.
+class TimerRing {
+ public:
+  struct Options {
+    std::int32_t server_id = 0;
+    std::int64_t version = 0;  // Of the program.
+    std::size_t timers_per_node = 50;
+    std::size_t empty_nodes_max = 64;  // Kept for later.
+    // Called when this server has been taken over although it lives.
+    std::function<void()> on_taken_over = nullptr;
+    // A node is to be unlinked, in a transaction of its own.
+    std::function<void(std::int64_t node_id)> on_empty = nullptr;
+  };
+  // Both ends of a part of a ring; 0 and 0: nothing.
+  struct Part {
+    std::int64_t head = 0;
+    std::int64_t tail = 0;
+  };
+
+  TimerRing(TimerTables& tables, AutoKey& node_ids, Options options);
+
+  // This server begins (again): what belongs to it now. Save it before anybody is told the serial.
+  Part Join(Transaction& tx, std::int64_t& serial);
+  void Joined(std::int64_t serial);
+  std::int64_t serial() const { return serial_.load(std::memory_order_acquire); }
+
+  // Returns the node. Fails the procedure if this server has been taken over.
+  std::int64_t Add(Transaction& tx, const std::string& timer_id, TimerBean timer);
+  // False: it is not there.
+  bool Remove(Transaction& tx, std::int64_t node_id, const std::string& timer_id);
+
+  // A node that is empty, and still ours, leaves the ring.
+  void Unlink(Transaction& tx, std::int64_t node_id);
+
+  // Puts the ring of another server into this one. The part is to be loaded.
+  TakeOverChoice TakeOver(Transaction& tx, std::int32_t source, std::int64_t serial, Part& part);
+
+ private:
+  static constexpr std::size_t kShards = 16;
+
+  void CheckOwner(Transaction& tx);
+  std::int64_t NewNode(Transaction& tx);
+  void LinkBefore(Transaction& tx, const Part& part);
+  std::int64_t TakeRoom();
+  void NoteRoom(Transaction& tx, std::int64_t node_id, bool empty);
+
+  TimerTables& tables_;
+  AutoKey& node_ids_;
+  const Options options_;
+  std::atomic<std::int64_t> serial_ = 0;
+  // Nodes to fill. Only hints: what is true is in the records.
+  std::array<std::atomic<std::int64_t>, kShards> filling_ = {};
+  Mutex mutex_;
+  std::unordered_set<std::int64_t> rooms_ ZEZE_GUARDED_BY(mutex_);
+};
+
+}  // namespace zeze

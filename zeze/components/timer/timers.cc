@@ -1,0 +1,276 @@
+#include "zeze/components/timer/timers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/app/application.h"
+#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/components/auto_key/auto_key.h"
+#include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/components/timer/timer_ring.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+namespace {
+
+// Of all implementations that share a database.
+constexpr const char* kNodeIds = "Zeze.Component.Timer.NodeId";
+constexpr const char* kTimerIds = "Zeze.Component.Timer.TimerId";
+constexpr const char* kSerialIds = "Zeze.Component.Timer.SerialId";
+
+constexpr std::size_t kIdsAhead = 64;
+
+std::size_t Cores() {
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+Timers::Timers(AutoKeys& auto_keys, TimersOptions options)
+    : auto_keys_(auto_keys), options_(std::move(options)), pace_(Cores(), options_.running_max) {
+  ZEZE_CHECK(options_.timers_per_node > 0 && options_.running_max > 0 && options_.retries >= 0);
+}
+
+Timers::~Timers() = default;
+
+void Timers::RegisterHandler(std::string name, TimerHandler handler) {
+  ZEZE_CHECK(application_ == nullptr);
+  const bool added = handlers_.emplace(std::move(name), std::move(handler)).second;
+  ZEZE_CHECK(added);
+}
+
+Result<void> Timers::Start(Application& application) {
+  if (!auto_keys_.started()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "timers need the module AutoKeys: add it to the application before them");
+  }
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = false;
+    due_.clear();
+    running_ = 0;
+  }
+  application_ = &application;
+  server_id_ = application.options().server_id;
+  version_ = options_.version.value_or(application.options().app_main_version);
+  timer_ids_ = &auto_keys_.GetOrAdd(kTimerIds);
+  serial_ids_ = &auto_keys_.GetOrAdd(kSerialIds);
+  errands_ = std::make_unique<Errands>(*application.options().clock);
+  alarms_ =
+      std::make_unique<AlarmClock>(AlarmClock::Options{.clock = application.options().clock},
+                                   [this](std::vector<Alarm>&& due) { Receive(std::move(due)); });
+  ring_ = std::make_unique<TimerRing>(
+      *this, auto_keys_.GetOrAdd(kNodeIds),
+      TimerRing::Options{.server_id = server_id_,
+                         .version = version_,
+                         .timers_per_node = options_.timers_per_node,
+                         .on_taken_over = [this] { JoinAgain(); },
+                         .on_empty =
+                             [this](std::int64_t node_id) {
+                               errands_->Add([this, node_id] {
+                                 return Run("unlink timer node", [&](Transaction& tx) {
+                                   ring_->Unlink(tx, node_id);
+                                   return result_code::kSuccess;
+                                 });
+                               });
+                             }});
+  // What an earlier life of this server held may not be free yet.
+  Clock& clock = *application.options().clock;
+  const auto until = clock.Now() + options_.start_patience;
+  while (!Join()) {
+    if (clock.Now() >= until) {
+      Stop(application);
+      return Error(
+          ErrorCode::kUnavailable,
+          fmt::format("the timers of server {} cannot be had; the log says why", server_id_));
+    }
+    clock.SleepFor(std::chrono::milliseconds(100));
+  }
+  return {};
+}
+
+void Timers::Stop(Application& /*application*/) {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  alarms_->Stop();
+  errands_->Stop();
+}
+
+// False: not now.
+bool Timers::Run(ProcedureName name, ProcedureBody body) {
+  return application_->Call(name, body) == result_code::kSuccess;
+}
+
+// --- scheduling ---
+
+Result<TimerBean> Timers::Plan(const TimerSpec& spec) const {
+  if (!handlers_.contains(spec.handler)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("timer: no handler \"{}\" is registered here", spec.handler));
+  }
+  return PlanTimer(spec, UnixNow());
+}
+
+std::string Timers::NewTimerId(Transaction& tx) {
+  if (!tx.engine().FetchesInBatches()) return "@" + timer_ids_->NextKeyText(tx);
+  {
+    const MutexLock lock(ids_mutex_);
+    if (!ids_.empty()) {
+      std::string id = std::move(ids_.back());
+      ids_.pop_back();
+      return id;
+    }
+  }
+  std::vector<std::string> ids(kIdsAhead);
+  for (std::string& id : ids) id = "@" + timer_ids_->NextKeyText(tx);
+  tIndexs.Prefetch(tx, ids, Right::kModify);
+  std::string id = std::move(ids.back());
+  ids.pop_back();
+  const MutexLock lock(ids_mutex_);
+  ids_.insert(ids_.end(), std::make_move_iterator(ids.begin()), std::make_move_iterator(ids.end()));
+  return id;
+}
+
+Result<std::string> Timers::Schedule(Transaction& tx, const TimerSpec& spec) {
+  Result<TimerBean> timer = Plan(spec);
+  if (!timer.ok()) return timer.error();
+  std::string id = NewTimerId(tx);
+  Insert(tx, id, std::move(timer).value());
+  return id;
+}
+
+Result<bool> Timers::ScheduleNamed(Transaction& tx, const std::string& name, const TimerSpec& spec,
+                                   Existing existing) {
+  if (name.empty() || name.starts_with('@')) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("timer: the name \"{}\" is empty or begins with '@', as those that "
+                             "get their name by themselves",
+                             name));
+  }
+  Result<TimerBean> timer = Plan(spec);
+  if (!timer.ok()) return timer.error();
+  if (const Index* index = tIndexs.Get(tx, name)) {
+    if (existing == Existing::kKeep || index->ServerId != server_id_) return false;
+    const auto* node = tNodes.Get(tx, index->NodeId);
+    const TimerBean* old = node == nullptr ? nullptr : node->Timers.Find(name);
+    if (old != nullptr && !old->Parked && SamePlan(*old, timer.value())) return true;
+    Remove(tx, name, Index(*index));
+  }
+  Insert(tx, name, std::move(timer).value());
+  return true;
+}
+
+void Timers::Insert(Transaction& tx, const std::string& id, TimerBean timer) {
+  timer.TimerName = id;
+  Index index{.ServerId = server_id_, .SerialId = serial_ids_->NextId(tx), .Version = version_};
+  index.NodeId = ring_->Add(tx, id, timer);
+  tIndexs.Put(tx, id, index);
+  ArmAfterCommit(tx, id, index, timer);
+}
+
+Alarm Timers::AlarmOf(const std::string& id, const Index& index, const TimerBean& timer) {
+  return {.key = index.SerialId,
+          .serial = timer.ConcurrentFireSerialNo,
+          .timer_id = id,
+          .node_id = index.NodeId,
+          .one_by_one_key = OneByOneKey(timer)};
+}
+
+void Timers::ArmAfterCommit(Transaction& tx, const std::string& id, const Index& index,
+                            const TimerBean& timer) {
+  tx.AfterCommit([this, alarm = std::make_shared<Alarm>(AlarmOf(id, index, timer)),
+                  due = DueTime(timer)] { alarms_->Set(std::move(*alarm), due); });
+}
+
+void Timers::Remove(Transaction& tx, const std::string& id, const Index& index) {
+  ring_->Remove(tx, index.NodeId, id);
+  tIndexs.Remove(tx, id);
+  tx.AfterCommit([this, key = index.SerialId] { alarms_->Clear(key); });
+}
+
+bool Timers::Cancel(Transaction& tx, const std::string& id) {
+  const Index* index = tIndexs.Get(tx, id);
+  if (index == nullptr) return false;
+  Remove(tx, id, Index(*index));
+  return true;
+}
+
+std::optional<TimerInfo> Timers::Find(Transaction& tx, const std::string& id) {
+  const Index* index = tIndexs.Get(tx, id);
+  if (index == nullptr) return std::nullopt;
+  const auto* node = tNodes.Get(tx, index->NodeId);
+  const TimerBean* timer = node == nullptr ? nullptr : node->Timers.Find(id);
+  if (timer == nullptr) return std::nullopt;
+  return TimerInfo{.id = id,
+                   .handler = timer->HandleName,
+                   .server_id = index->ServerId,
+                   .next_time_ms = DueTime(*timer),
+                   .happened_times = HappenTimes(*timer),
+                   .remaining_times = RemainTimes(*timer),
+                   .end_time_ms = EndTime(*timer),
+                   .failed_times = timer->FailedTimes,
+                   .parked = timer->Parked,
+                   .data = timer->CustomData};
+}
+
+bool Timers::Resume(Transaction& tx, const std::string& id) {
+  const Index* index = tIndexs.Get(tx, id);
+  if (index == nullptr) return false;
+  const auto* node = tNodes.Get(tx, index->NodeId);
+  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(id);
+  if (found == nullptr || !found->Parked) return false;
+  TimerBean timer = *found;
+  timer.Parked = false;
+  timer.FailedTimes = 0;
+  timer.RetryTime = 0;
+  timer.ConcurrentFireSerialNo += 1;
+  Remove(tx, id, Index(*index));
+  Insert(tx, id, std::move(timer));  // In the ring of this server, wherever it was.
+  return true;
+}
+
+std::int64_t Timers::ScheduleLocal(std::chrono::milliseconds delay, Task task) {
+  const std::int64_t key = last_local_.fetch_add(1, std::memory_order_relaxed) + 1;
+  alarms_->Set({.key = key, .local = std::move(task), .is_local = true},
+               UnixNow() + std::max<std::int64_t>(delay.count(), 0));
+  return key;
+}
+
+bool Timers::CancelLocal(std::int64_t local_timer) {
+  return alarms_->Clear(local_timer, true);
+}
+
+TimersStatistics Timers::statistics() const {
+  TimersStatistics statistics{.armed = alarms_ == nullptr ? 0 : alarms_->size(),
+                              .fired = fired_,
+                              .failed = failed_,
+                              .parked = parked_,
+                              .put_off = put_off_,
+                              .taken_over = taken_over_};
+  const MutexLock lock(mutex_);
+  statistics.waiting = due_.size();
+  return statistics;
+}
+
+}  // namespace zeze

@@ -1,0 +1,261 @@
+// Timers: what is to happen later, or again and again; stored, so that it happens whatever server
+// dies meanwhile, and once.
+//
+//   zeze::AutoKeys auto_keys;
+//   zeze::Timers timers(auto_keys);
+//   timers.RegisterHandler("buff ends", [&](zeze::Transaction& tx, zeze::TimerContext& timer) {
+//     return buffs.End(tx, timer.data().As<BBuff>()->role);
+//   });
+//   application.AddModule(auto_keys);
+//   application.AddModule(timers);
+//   ...
+//   auto id = timers.Schedule(tx, TimerSpec::After("buff ends", 30s, AnyBean::Of(buff)));
+//   timers.ScheduleNamed(tx, "daily reset", TimerSpec::Cron("reset", "0 0 5 * * ?"));
+//   timers.Cancel(tx, id.value());
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "Zeze/Builtin/Timer.h"
+#include "Zeze/Builtin/Timer.module.h"
+#include "zeze/app/application.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/bean/any_bean.h"
+#include "zeze/components/auto_key/auto_key.h"
+#include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/errands.h"
+#include "zeze/components/timer/fire_pace.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/components/timer/timer_ring.h"
+#include "zeze/registry/messages.h"
+#include "zeze/registry/service/registry_agent.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+struct TimerInfo;
+
+struct TimersOptions {
+  std::size_t timers_per_node = 50;
+  // Of the program; timers of newer ones are left alone. Absent: the application's main version.
+  std::optional<std::int64_t> version = std::nullopt;
+
+  // An occurrence that is later than this is missed: its misfire policy counts.
+  std::chrono::milliseconds misfire_after = std::chrono::seconds(1);
+
+  // A handler that fails is tried again so often, after the first delay, then twice that, ...; then
+  // the timer is parked: stored, but not run, until Resume.
+  std::int32_t retries = 5;
+  std::chrono::milliseconds retry_delay = std::chrono::seconds(1);
+  std::chrono::milliseconds retry_delay_max = std::chrono::minutes(5);
+  // For operators; besides the log.
+  std::function<void(const TimerInfo& timer, std::int64_t code)> on_parked = nullptr;
+
+  // Timers that run at a time, at most: see FirePace.
+  std::size_t running_max = 32;
+
+  // How long a start waits for what an earlier life of this server still holds.
+  std::chrono::nanoseconds start_patience = std::chrono::seconds(60);
+};
+
+// What a handler is told. Belongs to its call.
+class TimerContext {
+ public:
+  TimerContext(std::string_view id, const TimerBean& timer, std::int64_t now)
+      : id_(id), timer_(timer), now_(now), data_(timer.CustomData) {}
+
+  std::string_view id() const { return id_; }
+  std::int64_t planned_time_ms() const { return PlannedTime(timer_); }
+  std::int64_t now_ms() const { return now_; }
+  // Before this one.
+  std::int64_t happened_times() const { return HappenTimes(timer_); }
+  // Failed runs of this occurrence before.
+  std::int32_t failed_times() const { return timer_.FailedTimes; }
+
+  const AnyBean& data() const { return data_; }
+  // For the next time.
+  void SetData(AnyBean data) { data_ = std::move(data); }
+  // Instead of what the plan says. Not after the last time.
+  void SetNextTime(std::int64_t unix_ms) { next_time_ = unix_ms; }
+  const std::optional<std::int64_t>& next_time() const { return next_time_; }
+
+ private:
+  std::string_view id_;
+  const TimerBean& timer_;
+  std::int64_t now_;
+  AnyBean data_;
+  std::optional<std::int64_t> next_time_;
+};
+
+// 0: done. Anything else, or an exception: what it did is undone and it is tried again, see
+// TimersOptions. kBusy, kTimeout and the like do not count as its failures: it is tried again until
+// it can be done.
+using TimerHandler = std::function<std::int64_t(Transaction& tx, TimerContext& timer)>;
+
+struct TimerInfo {
+  std::string id;
+  std::string handler;
+  std::int32_t server_id = 0;  // Where it runs, unless that server is gone.
+  std::int64_t next_time_ms = 0;
+  std::int64_t happened_times = 0;
+  std::int64_t remaining_times = -1;
+  std::int64_t end_time_ms = 0;
+  std::int32_t failed_times = 0;
+  bool parked = false;
+  AnyBean data;
+};
+
+struct TimersStatistics {
+  std::size_t armed = 0;    // In memory, waiting for their time.
+  std::size_t waiting = 0;  // Due, waiting for their turn.
+  std::uint64_t fired = 0;
+  std::uint64_t failed = 0;  // Runs of handlers.
+  std::uint64_t parked = 0;
+  std::uint64_t put_off = 0;  // Runs that could not be, for other reasons than the handler.
+  std::uint64_t taken_over = 0;
+};
+
+// Guarantees (docs/timer.md says more):
+//   - The run of a handler, that it has run, and when it runs next are one transaction: each
+//     occurrence takes effect once, or as its misfire policy says.
+//   - A timer counts if and when the transaction that scheduled it commits.
+//   - Nothing but its plan, Cancel and a handler that fails again and again ends a timer.
+//
+// Thread-safe after Start.
+class Timers final : public TimerTables {
+ public:
+  explicit Timers(AutoKeys& auto_keys, TimersOptions options = {});
+  ~Timers() override;
+
+  // Before Start.
+  void RegisterHandler(std::string name, TimerHandler handler);
+
+  // --- inside a transaction ---
+
+  // Returns the id, which begins with '@'. Errors: kInvalidArgument; nothing has changed then.
+  Result<std::string> Schedule(Transaction& tx, const TimerSpec& spec);
+
+  // What happens if there is a timer of that name.
+  enum class Existing : std::uint8_t {
+    kKeep,         // Nothing.
+    kReplaceHere,  // If it is one of this server it is replaced, unless it is the same cron timer.
+  };
+  // In the whole cluster there is one timer of a name. False: there is one already, and it stays.
+  Result<bool> ScheduleNamed(Transaction& tx, const std::string& name, const TimerSpec& spec,
+                             Existing existing = Existing::kKeep);
+
+  // Of any server. False: there is none.
+  bool Cancel(Transaction& tx, const std::string& id);
+
+  std::optional<TimerInfo> Find(Transaction& tx, const std::string& id);
+
+  // A parked timer runs again, on this server, beginning with the occurrence that failed. False: it
+  // is not parked.
+  bool Resume(Transaction& tx, const std::string& id);
+
+  // --- in memory only: for what ends with the process ---
+
+  // Runs on a worker, unless it is canceled before. Also after a commit: see AfterCommit.
+  std::int64_t ScheduleLocal(std::chrono::milliseconds delay, Task task);
+  bool CancelLocal(std::int64_t local_timer);
+
+  // --- outside of transactions ---
+
+  // Everything that was there at the start, or has been taken over, is armed.
+  bool AwaitLoaded(std::chrono::nanoseconds patience) { return errands_->AwaitIdle(patience); }
+
+  // What the service manager asks for, and operators may: a server that is gone, whose root has
+  // that serial. Waits for up to `patience`; goes on trying after that.
+  registry::TakeOver TakeOver(std::int32_t server_id, std::int64_t serial,
+                              std::chrono::nanoseconds patience);
+
+  TimersStatistics statistics() const;
+
+  Result<void> Start(Application& application) override;
+  void Stop(Application& application) override;
+
+ private:
+  using Index = Zeze::Builtin::Timer::BIndex;
+
+  std::int64_t UnixNow() const { return alarms_->UnixNow(); }
+  bool Run(ProcedureName name, ProcedureBody body);
+
+  Result<TimerBean> Plan(const TimerSpec& spec) const;
+  void Insert(Transaction& tx, const std::string& id, TimerBean timer);
+  void Remove(Transaction& tx, const std::string& id, const Index& index);
+  void ArmAfterCommit(Transaction& tx, const std::string& id, const Index& index,
+                      const TimerBean& timer);
+  static Alarm AlarmOf(const std::string& id, const Index& index, const TimerBean& timer);
+  std::string NewTimerId(Transaction& tx);
+
+  // timers_fire.cc
+  void Receive(std::vector<Alarm>&& due);
+  void Pump();
+  void RunBatch(std::vector<Alarm>& batch);
+  void Fetch(const std::vector<Alarm>& batch);
+  void Fire(Alarm& alarm);
+  std::int64_t FireIn(Transaction& tx, const Alarm& alarm);
+  std::int64_t FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
+                            TimerContext& context, std::int64_t serial_id, std::int64_t code);
+  void NoteFailure(Transaction& tx, const std::string& id, TimerBean& timer, std::int64_t code);
+
+  // timers_load.cc
+  bool Join();
+  void Load(TimerRing::Part part);
+  bool LoadNode(std::int64_t& node_id, std::int64_t tail);
+  std::int64_t LoadNodeIn(Transaction& tx, std::int64_t node_id,
+                          std::vector<std::pair<Alarm, std::int64_t>>& alarms);
+  bool LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id, TimerBean timer,
+                 std::vector<std::pair<Alarm, std::int64_t>>& alarms);
+  void JoinAgain();
+  void RegisterOffline();
+  void AnnounceOthers();
+
+  AutoKeys& auto_keys_;
+  const TimersOptions options_;
+  std::map<std::string, TimerHandler, std::less<>> handlers_;  // Fixed after Start.
+
+  Application* application_ = nullptr;
+  std::int32_t server_id_ = 0;
+  std::int64_t version_ = 0;
+  AutoKey* timer_ids_ = nullptr;
+  AutoKey* serial_ids_ = nullptr;
+  std::unique_ptr<TimerRing> ring_;
+  std::unique_ptr<Errands> errands_;
+  std::unique_ptr<AlarmClock> alarms_;
+  std::atomic<bool> joining_ = false;
+  std::atomic<std::int64_t> last_local_ = 0;
+
+  // Ids whose records have been asked for, so that each new timer does not ask.
+  Mutex ids_mutex_;
+  std::vector<std::string> ids_ ZEZE_GUARDED_BY(ids_mutex_);
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::deque<Alarm> due_ ZEZE_GUARDED_BY(mutex_);
+  std::size_t running_ ZEZE_GUARDED_BY(mutex_) = 0;  // Batches, and timers with a key.
+  FirePace pace_ ZEZE_GUARDED_BY(mutex_);
+
+  std::atomic<std::uint64_t> fired_ = 0;
+  std::atomic<std::uint64_t> failed_ = 0;
+  std::atomic<std::uint64_t> parked_ = 0;
+  std::atomic<std::uint64_t> put_off_ = 0;
+  std::atomic<std::uint64_t> taken_over_ = 0;
+};
+
+}  // namespace zeze

@@ -1,0 +1,273 @@
+// The run of timers that are due: in batches, a bounded number at a time.
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/resource.h>
+
+#include "zeze/app/application.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/components/timer/timer_ring.h"
+#include "zeze/components/timer/timers.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// Long enough that one round trip for all of their records pays, short enough that others get their
+// turn soon.
+constexpr std::size_t kBatch = 32;
+
+constexpr milliseconds kPutOffMin(50);
+constexpr milliseconds kPutOffMax(5000);
+
+// Of the calling thread.
+struct Usage {
+  nanoseconds cpu{0};
+  long waits = 0;
+
+  static Usage Now() {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    const auto time = [](const timeval& value) {
+      return std::chrono::seconds(value.tv_sec) + std::chrono::microseconds(value.tv_usec);
+    };
+    return {.cpu = time(usage.ru_utime) + time(usage.ru_stime), .waits = usage.ru_nvcsw};
+  }
+};
+
+// Reasons that say nothing about the timer: it is run again until it can be.
+bool IsPassing(std::int64_t code) {
+  switch (code) {
+    case result_code::kBusy:
+    case result_code::kTimeout:
+    case result_code::kTooManyTry:
+    case result_code::kAbortException:
+    case result_code::kRedoAndRelease:
+    case result_code::kRaftRetry:
+    case result_code::kUnknown:
+    case result_code::kClosed:
+    case result_code::kCancelException:
+    case result_code::kProviderNotExist:
+    case result_code::kErrorSendFail:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Timers::Receive(std::vector<Alarm>&& due) {
+  {
+    const MutexLock lock(mutex_);
+    for (Alarm& alarm : due) due_.push_back(std::move(alarm));
+  }
+  Pump();
+}
+
+// Starts as many as may run now.
+void Timers::Pump() {
+  while (true) {
+    auto batch = std::make_shared<std::vector<Alarm>>();
+    {
+      const MutexLock lock(mutex_);
+      if (stopping_ || due_.empty() || running_ >= pace_.limit()) return;
+      ++running_;
+      const bool keyed = !due_.front().one_by_one_key.empty();
+      do {
+        batch->push_back(std::move(due_.front()));
+        due_.pop_front();
+      } while (!keyed && batch->size() < kBatch && !due_.empty() &&
+               due_.front().one_by_one_key.empty());
+    }
+    const std::string key = batch->front().one_by_one_key;
+    Task task("fire timers", [this, batch] { RunBatch(*batch); });
+    const Result<void> posted = key.empty() ? application_->workers().TryPost(std::move(task))
+                                            : application_->one_by_one().Post(key, std::move(task));
+    if (posted.ok()) continue;
+    const MutexLock lock(mutex_);
+    --running_;
+    if (posted.error().code() == ErrorCode::kShuttingDown) return;
+    // The workers have too much to do: later.
+    put_off_ += batch->size();
+    const std::int64_t later = UnixNow() + kPutOffMax.count() / 10;
+    for (Alarm& alarm : *batch) alarms_->Set(std::move(alarm), later);
+    return;
+  }
+}
+
+void Timers::RunBatch(std::vector<Alarm>& batch) {
+  const Clock& clock = *application_->options().clock;
+  const Usage before = Usage::Now();
+  const nanoseconds begin = clock.Now();
+  if (batch.size() > 1) Fetch(batch);
+  for (Alarm& alarm : batch) {
+    if (alarm.is_local) {
+      alarm.local();
+    } else {
+      Fire(alarm);
+    }
+  }
+  const Usage after = Usage::Now();
+  {
+    const MutexLock lock(mutex_);
+    pace_.Note(after.cpu - before.cpu, clock.Now() - begin, after.waits != before.waits);
+    --running_;
+  }
+  Pump();
+}
+
+// The records of all in one round trip.
+void Timers::Fetch(const std::vector<Alarm>& batch) {
+  if (!application_->engine().FetchesInBatches()) return;
+  std::vector<std::string> ids;
+  std::vector<std::int64_t> nodes;
+  for (const Alarm& alarm : batch) {
+    if (alarm.is_local) continue;
+    ids.push_back(alarm.timer_id);
+    nodes.push_back(alarm.node_id);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  application_->Call("fetch timers", [&](Transaction& tx) {
+    tIndexs.Prefetch(tx, ids, Right::kModify);
+    tNodes.Prefetch(tx, nodes, Right::kModify);
+    return result_code::kSuccess;
+  });
+}
+
+void Timers::Fire(Alarm& alarm) {
+  const std::int64_t code = application_->Call(
+      "fire timer", [&](Transaction& tx) -> std::int64_t { return FireIn(tx, alarm); });
+  if (code == result_code::kSuccess || code == result_code::kClosed) return;
+  // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
+  put_off_.fetch_add(1, std::memory_order_relaxed);
+  const milliseconds delay = std::min(kPutOffMin * (1 << std::min(alarm.attempts, 10)), kPutOffMax);
+  ++alarm.attempts;
+  ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5),
+                         "timer {} could not be run (result code {}); it is tried again",
+                         alarm.timer_id, code);
+  alarms_->Set(std::move(alarm), UnixNow() + delay.count());
+}
+
+std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm) {
+  const std::string& id = alarm.timer_id;
+  const Index* index = tIndexs.Get(tx, id);
+  // Canceled, registered anew, or with another server now.
+  if (index == nullptr || index->SerialId != alarm.key || index->ServerId != server_id_) {
+    return result_code::kSuccess;
+  }
+  const auto* node = tNodes.Get(tx, index->NodeId);
+  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(id);
+  if (found == nullptr) {
+    ZEZE_LOG_ERROR("timer {} is not in its node {}", id, index->NodeId);
+    return result_code::kSuccess;
+  }
+  const TimerBean timer = *found;
+  if (timer.Parked) return result_code::kSuccess;
+  const std::int64_t now = UnixNow();
+  // Somebody else ran it; or the wall clock was set back.
+  if (timer.ConcurrentFireSerialNo != alarm.serial || DueTime(timer) > now) {
+    ArmAfterCommit(tx, id, *index, timer);
+    return result_code::kSuccess;
+  }
+  const auto handler = handlers_.find(timer.HandleName);
+  if (handler == handlers_.end()) {
+    // Of a program that knows more; whoever has the handler runs it.
+    ZEZE_LOG_ERROR("timer {} waits: no handler \"{}\" is registered on server {}", id,
+                   timer.HandleName, server_id_);
+    return result_code::kSuccess;
+  }
+  TimerContext context(id, timer, now);
+  const std::int64_t code = tx.Call(
+      "timer handler", [&](Transaction& nested) { return handler->second(nested, context); });
+  if (IsPassing(code)) return code;
+  return FinishFiring(tx, id, timer, context, alarm.key, code);
+}
+
+std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
+                                  TimerContext& context, std::int64_t serial_id,
+                                  std::int64_t code) {
+  const std::int64_t now = context.now_ms();
+  const std::int64_t serial = timer.ConcurrentFireSerialNo;
+  timer.ConcurrentFireSerialNo += 1;
+  bool more = true;
+  if (code == result_code::kSuccess) {
+    more = AdvanceTimer(timer, now, options_.misfire_after.count());
+    if (more && context.next_time()) SetPlannedTime(timer, *context.next_time());
+    timer.CustomData = context.data();
+    timer.FailedTimes = 0;
+    timer.RetryTime = 0;
+    tx.AfterCommit([this] { fired_.fetch_add(1, std::memory_order_relaxed); });
+  } else {
+    NoteFailure(tx, id, timer, code);
+  }
+  // The handler may have canceled the timer, or registered it anew.
+  const Index* index = tIndexs.Get(tx, id);
+  if (index == nullptr) return result_code::kSuccess;
+  const auto node = tNodes.Edit(tx, index->NodeId);
+  const TimerBean* found = node ? node->Timers.Find(id) : nullptr;
+  if (found == nullptr || index->ServerId != server_id_ ||
+      found->ConcurrentFireSerialNo != serial || index->SerialId != serial_id) {
+    return result_code::kSuccess;
+  }
+  if (!more) {
+    Remove(tx, id, Index(*index));
+    return result_code::kSuccess;
+  }
+  node->Timers.Put(id, timer);
+  if (!timer.Parked) ArmAfterCommit(tx, id, *index, timer);
+  return result_code::kSuccess;
+}
+
+void Timers::NoteFailure(Transaction& tx, const std::string& id, TimerBean& timer,
+                         std::int64_t code) {
+  timer.FailedTimes += 1;
+  tx.AfterCommit([this] { failed_.fetch_add(1, std::memory_order_relaxed); });
+  if (timer.FailedTimes <= options_.retries) {
+    const int doublings = std::min(timer.FailedTimes - 1, 30);
+    timer.RetryTime = UnixNow() + std::min(options_.retry_delay * (std::int64_t{1} << doublings),
+                                           options_.retry_delay_max)
+                                      .count();
+    return;
+  }
+  timer.Parked = true;
+  tx.AfterCommit([this, id, code, parked = std::make_shared<TimerBean>(timer)] {
+    parked_.fetch_add(1, std::memory_order_relaxed);
+    ZEZE_LOG_ERROR(
+        "timer {} is parked: its handler \"{}\" failed {} times, the last time with result code "
+        "{}; Timers::Resume lets it run again",
+        id, parked->HandleName, parked->FailedTimes, code);
+    if (!options_.on_parked) return;
+    options_.on_parked({.id = id,
+                        .handler = parked->HandleName,
+                        .server_id = server_id_,
+                        .next_time_ms = PlannedTime(*parked),
+                        .happened_times = HappenTimes(*parked),
+                        .remaining_times = RemainTimes(*parked),
+                        .end_time_ms = EndTime(*parked),
+                        .failed_times = parked->FailedTimes,
+                        .parked = true,
+                        .data = parked->CustomData},
+                       code);
+  });
+}
+
+}  // namespace zeze

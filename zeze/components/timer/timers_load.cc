@@ -1,0 +1,207 @@
+// Beginning, and taking over what others have left.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "zeze/app/application.h"
+#include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/components/timer/timer_ring.h"
+#include "zeze/components/timer/timers.h"
+#include "zeze/registry/messages.h"
+#include "zeze/registry/service/registry_agent.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze {
+
+namespace {
+
+constexpr const char* kNotifyId = "Zeze.Component.Timer.OfflineNotify";
+
+// The service manager waits for an answer; after that it asks somebody else.
+constexpr std::chrono::nanoseconds kTakeOverPatience = std::chrono::seconds(3);
+
+}  // namespace
+
+bool Timers::Join() {
+  std::int64_t serial = 0;
+  TimerRing::Part part;
+  // Saved before others hear of the serial: they compare it with what they find.
+  const bool joined = Run("join timers", [&](Transaction& tx) {
+    part = ring_->Join(tx, serial);
+    tx.RequireDurable();
+    return result_code::kSuccess;
+  });
+  if (!joined) return false;
+  ring_->Joined(serial);
+  Load(part);
+  RegisterOffline();
+  return true;
+}
+
+// This server has been taken over although it lives: what it had belongs to others now.
+void Timers::JoinAgain() {
+  if (joining_.exchange(true)) return;
+  ZEZE_LOG_WARNING("server {} lives, but its timers have been taken over by another", server_id_);
+  errands_->Add([this] {
+    if (!Join()) return false;
+    joining_ = false;
+    return true;
+  });
+}
+
+void Timers::Load(TimerRing::Part part) {
+  if (part.head == 0) return;
+  errands_->Add([this, node_id = part.head, tail = part.tail]() mutable {
+    while (node_id != 0) {
+      if (errands_->stopped()) return true;
+      if (!LoadNode(node_id, tail)) return false;  // Not now: its rights may not be free yet.
+    }
+    return true;
+  });
+}
+
+// Goes on to the next node; 0: that was the last.
+bool Timers::LoadNode(std::int64_t& node_id, std::int64_t tail) {
+  std::vector<std::pair<Alarm, std::int64_t>> alarms;
+  std::int64_t next = 0;
+  const bool loaded = Run("load timers", [&](Transaction& tx) {
+    alarms.clear();
+    next = LoadNodeIn(tx, node_id, alarms);
+    return result_code::kSuccess;
+  });
+  if (!loaded) return false;
+  alarms_->SetAll(std::move(alarms));
+  node_id = node_id == tail ? 0 : next;
+  return true;
+}
+
+std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id,
+                                std::vector<std::pair<Alarm, std::int64_t>>& alarms) {
+  const auto* found = tNodes.Get(tx, node_id);
+  if (found == nullptr) {
+    ZEZE_LOG_ERROR("node {} of the timers of server {} is missing: what is behind it is not loaded",
+                   node_id, server_id_);
+    return 0;
+  }
+  const std::int64_t next = found->NextNodeId;
+  if (found->OwnerServerId != server_id_) tNodes.Edit(tx, node_id)->OwnerServerId = server_id_;
+  const auto timers = found->Timers;  // Shared, and as they were, whatever is edited.
+  std::vector<std::string> ids;
+  for (const auto& [id, timer] : timers) ids.push_back(id);
+  tIndexs.Prefetch(tx, ids, Right::kModify);
+  for (const auto& [id, timer] : timers) {
+    if (!LoadTimer(tx, node_id, id, timer, alarms)) ring_->Remove(tx, node_id, id);
+  }
+  return next;
+}
+
+// False: it does not belong here.
+bool Timers::LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id,
+                       TimerBean timer, std::vector<std::pair<Alarm, std::int64_t>>& alarms) {
+  const Index* found = tIndexs.Get(tx, id);
+  if (found == nullptr || found->NodeId != node_id) {
+    ZEZE_LOG_ERROR("timer {} in node {} has no index: it is removed", id, node_id);
+    return false;
+  }
+  if (found->Version > version_) return true;  // Of a newer program: not ours to run.
+  Index index = *found;
+  if (index.ServerId != server_id_ || index.SerialId == 0) {
+    index.ServerId = server_id_;
+    if (index.SerialId == 0) index.SerialId = serial_ids_->NextId(tx);
+    tIndexs.Put(tx, id, index);
+  }
+  if (timer.Parked) return true;
+  const std::int64_t planned = PlannedTime(timer);
+  const std::int64_t grace = options_.misfire_after.count();
+  // One that failed is being tried again: that goes on.
+  if (timer.FailedTimes == 0 && !ApplyMisfire(timer, UnixNow(), grace)) {
+    tIndexs.Remove(tx, id);
+    ring_->Remove(tx, node_id, id);
+    return true;
+  }
+  if (PlannedTime(timer) != planned) tNodes.Edit(tx, node_id)->Timers.Put(id, timer);
+  alarms.emplace_back(AlarmOf(id, index, timer), DueTime(timer));
+  return true;
+}
+
+// --- other servers ---
+
+void Timers::RegisterOffline() {
+  registry::RegistryAgent* agent = application_->registry();
+  if (agent == nullptr) return;
+  agent->RegisterOffline(
+      {.server_id = server_id_, .notify_id = kNotifyId, .serial = ring_->serial()},
+      [this](const registry::OfflineNotice& notice) {
+        if (notice.server_id == server_id_) return registry::TakeOver::kTaken;
+        return TakeOver(notice.server_id, notice.serial, kTakeOverPatience);
+      });
+  errands_->Add([this] {
+    AnnounceOthers();
+    return true;
+  });
+}
+
+// Servers that have timers and may be gone without anybody having been there to notice.
+void Timers::AnnounceOthers() {
+  registry::Announcement announcement{.notify_id = kNotifyId, .server_id = server_id_};
+  const Result<std::size_t> walked =
+      tNodeRoot.Walk([&](std::int32_t server, const TimerRoot& root) {
+        if (server != server_id_ && root.HeadNodeId != 0) {
+          announcement.watched.push_back({.server_id = server, .serial = root.LoadSerialNo});
+        }
+        return true;
+      });
+  if (!walked.ok()) {
+    ZEZE_LOG_WARNING("servers with timers are not announced: {}", walked.error().message());
+  }
+  application_->registry()->Announce(announcement);
+}
+
+registry::TakeOver Timers::TakeOver(std::int32_t server_id, std::int64_t serial,
+                                    std::chrono::nanoseconds patience) {
+  struct Answer {
+    bool known = false;
+    TakeOverChoice choice = TakeOverChoice::kNothing;
+  };
+  auto answer = std::make_shared<Answer>();  // Of the errand, too, which may outlast this.
+  errands_->Add([this, server_id, serial, answer] {
+    TimerRing::Part part;
+    TakeOverChoice choice = TakeOverChoice::kNothing;
+    // Its rights may not be free before its lease is over.
+    const bool done = Run("take over timers", [&](Transaction& tx) {
+      choice = ring_->TakeOver(tx, server_id, serial, part);
+      if (choice == TakeOverChoice::kTake) tx.RequireDurable();
+      return result_code::kSuccess;
+    });
+    if (!done) return false;
+    if (choice == TakeOverChoice::kTake) {
+      ++taken_over_;
+      ZEZE_LOG_INFO("server {} takes over the timers of server {}", server_id_, server_id);
+      Load(part);
+    }
+    const MutexLock lock(mutex_);
+    *answer = {.known = true, .choice = choice};
+    changed_.NotifyAll();
+    return true;
+  });
+  Clock& clock = *application_->options().clock;
+  const auto until = clock.Now() + patience;
+  const MutexLock lock(mutex_);
+  while (!answer->known && !stopping_) {
+    if (!clock.WaitUntil(changed_, mutex_, until)) break;
+  }
+  const bool taken = answer->known && answer->choice != TakeOverChoice::kNewer;
+  return taken ? registry::TakeOver::kTaken : registry::TakeOver::kRefused;
+}
+
+}  // namespace zeze

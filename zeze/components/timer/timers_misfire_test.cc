@@ -1,0 +1,164 @@
+// What was there when a server ended, and what it missed.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/components/timer/timers.h"
+#include "zeze/components/timer/timers_for_test.h"
+
+namespace zeze {
+namespace {
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+
+class MisfireTest : public TimersTest {
+ protected:
+  // Every 10 s, first in 10 s; the server is away from then on, for 95 s.
+  std::string Miss(MisfirePolicy policy, std::int32_t most = 100) {
+    TimerSpec spec = TimerSpec::Every("count", 10s, 10s);
+    spec.misfire = policy;
+    spec.misfire_max = most;
+    Open();
+    const std::string id = server->Schedule(spec);
+    begin = Now();
+    server->Stop();
+    clock.Advance(95s);
+    Open();
+    return id;
+  }
+
+  std::int64_t begin = 0;
+};
+
+TEST_F(TimersTest, SurvivesARestart) {
+  Open();
+  const std::string id = server->Schedule(TimerSpec::Every("count", 10s, 10s));
+  server->Stop();
+  clock.Advance(5s);
+  Open();
+  EXPECT_EQ(server->timers.statistics().armed, 1U);
+  clock.Advance(5010ms);
+  server->told.Await(1);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+TEST_F(TimersTest, ManyNodesSurviveARestart) {
+  Open();
+  for (int i = 0; i < 1000; ++i) server->Schedule(TimerSpec::After("count", 100s));
+  server->Stop();
+  Open();
+  EXPECT_EQ(server->timers.statistics().armed, 1000U);
+  clock.Advance(101s);
+  server->told.Await(1000);
+}
+
+// Effects and times are one transaction: a crash loses both or none.
+TEST_F(TimersTest, ACrashLosesTheRunTogetherWithItsEffect) {
+  Open();
+  const std::string id = server->Schedule(TimerSpec::Every("count", 10s, 10s));
+  ASSERT_TRUE(server->application->engine().CheckpointNow().ok());
+  clock.Advance(10010ms);
+  server->told.Await(1);
+  EXPECT_EQ(server->Effects(id), 1);
+  server->Crash();
+  Open();
+  server->told.Await(1);
+  EXPECT_EQ(server->Effects(id), 1);
+  EXPECT_EQ(server->Find(id)->happened_times, 1);
+}
+
+TEST_F(TimersTest, WhatHappensOnlyOnceIsNotSkipped) {
+  Open();
+  TimerSpec spec = TimerSpec::After("count", 10s);
+  spec.misfire = MisfirePolicy::kSkip;
+  const std::string id = server->Schedule(spec);
+  server->Stop();
+  clock.Advance(1h);
+  Open();
+  server->told.Await(1);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+TEST_F(MisfireTest, SkipLeavesOut) {
+  const std::string id = Miss(MisfirePolicy::kSkip);
+  EXPECT_EQ(server->Find(id)->next_time_ms, Now() + 10'000);
+  EXPECT_EQ(server->Effects(id), 0);
+}
+
+TEST_F(MisfireTest, OnceRunsOnceAndBeginsAnew) {
+  const std::string id = Miss(MisfirePolicy::kOnce);
+  server->told.Await(1);
+  EXPECT_EQ(server->Find(id)->next_time_ms, Now() + 10'000);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+// The peer runs it again and again until it has caught up.
+TEST_F(MisfireTest, PeerDefect27OnceKeepingPhaseDoesNotBurst) {
+  const std::string id = Miss(MisfirePolicy::kOnceKeepPhase);
+  server->told.Await(1);
+  EXPECT_EQ(server->Find(id)->next_time_ms, begin + 100'000);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+TEST_F(MisfireTest, AllRunsEach) {
+  const std::string id = Miss(MisfirePolicy::kAll);
+  server->told.Await(9);
+  EXPECT_EQ(server->Find(id)->next_time_ms, begin + 100'000);
+  EXPECT_EQ(server->Effects(id), 9);
+}
+
+TEST_F(MisfireTest, AllHasACap) {
+  const std::string id = Miss(MisfirePolicy::kAll, 3);
+  server->told.Await(3);
+  EXPECT_EQ(server->Find(id)->next_time_ms, begin + 100'000);
+  EXPECT_EQ(server->Effects(id), 3);
+}
+
+TEST_F(TimersTest, TimersOfANewerProgramAreLeftAlone) {
+  Open({.timers = {.version = 2}});
+  const std::string id = server->Schedule(TimerSpec::After("count", 10s));
+  server->Stop();
+  Open({.timers = {.version = 1}});
+  EXPECT_EQ(server->timers.statistics().armed, 0U);
+  EXPECT_TRUE(server->Find(id));
+  server->Stop();
+  Open({.timers = {.version = 3}});
+  EXPECT_EQ(server->timers.statistics().armed, 1U);
+}
+
+TEST_F(TimersTest, ParkedTimersStayParked) {
+  Open({.timers = {.retries = 0},
+        .extra = [](Transaction&, TimerContext&) { return result_code::kLogicError; }});
+  const std::string id = server->Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  while (!server->Find(id)->parked) {
+  }
+  server->Stop();
+  Open();
+  EXPECT_EQ(server->timers.statistics().armed, 0U);
+  EXPECT_TRUE(server->Find(id)->parked);
+}
+
+TEST_F(TimersTest, TheWallClockIsFollowed) {
+  Open();
+  const std::string early = server->Schedule(TimerSpec::After("count", 3600s));
+  clock.ShiftSystemTime(2h);
+  clock.Advance(1001ms);  // It is looked at once a second.
+  server->told.Await(1);
+  const std::string late = server->Schedule(TimerSpec::After("count", 10s));
+  clock.ShiftSystemTime(-1h);
+  clock.Advance(20s);
+  EXPECT_TRUE(server->Find(late));
+  clock.Advance(1h);
+  server->told.Await(2);
+}
+
+}  // namespace
+}  // namespace zeze

@@ -1,0 +1,405 @@
+// Timers of one server: scheduling, running, ending.
+
+#include "zeze/components/timer/timers.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/base/testing/captured_log.h"
+#include "zeze/bean/any_bean.h"
+#include "zeze/components/timer/timers_for_test.h"
+#include "zeze/transaction/result_code.h"
+
+namespace zeze {
+namespace {
+
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST_F(TimersTest, ADelayRunsOnce) {
+  TimerServer& s = Open();
+  const std::string id = s.Schedule(TimerSpec::After("count", 5s));
+  EXPECT_THAT(id, StartsWith("@"));
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 5000);
+  clock.Advance(4990ms);
+  EXPECT_TRUE(s.Find(id));
+  clock.Advance(20ms);
+  EXPECT_THAT(s.told.Await(1), ElementsAre(id));
+  EXPECT_EQ(s.Effects(id), 1);
+  EXPECT_FALSE(s.Find(id));
+  EXPECT_FALSE(s.timers.tIndexs.ReadCopy(id).value());
+}
+
+TEST_F(TimersTest, APeriodRunsAgainAndAgain) {
+  TimerServer& s = Open();
+  const std::string id = s.Schedule(TimerSpec::Every("count", 1s, 10s));
+  clock.Advance(1010ms);
+  s.told.Await(1);
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() - 10 + 10000);
+  for (std::size_t i = 2; i < 6; ++i) {
+    clock.Advance(10s);
+    s.told.Await(i);
+  }
+  EXPECT_EQ(s.Effects(id), 5);
+  EXPECT_EQ(s.Find(id)->happened_times, 5);
+}
+
+TEST_F(TimersTest, ACronExpressionInItsTimeZone) {
+  TimerServer& s = Open();  // At midnight UTC.
+  const std::string id = s.Schedule(TimerSpec::Cron("count", "0 30 9 * * ?", "Asia/Shanghai"));
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 90 * 60 * 1000);
+  clock.Advance(90min + 10ms);
+  s.told.Await(1);
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() - 10 + 24 * 60 * 60 * 1000);
+}
+
+TEST_F(TimersTest, TimesAndEndTimeEndIt) {
+  TimerServer& s = Open();
+  TimerSpec thrice = TimerSpec::Every("count", 1s, 1s);
+  thrice.times = 3;
+  TimerSpec until = TimerSpec::Every("count", 1s, 1s);
+  until.end_time_ms = Now() + 2500;
+  const std::string a = s.Schedule(thrice);
+  const std::string b = s.Schedule(until);
+  for (std::size_t i = 0; i < 6; ++i) {
+    clock.Advance(1001ms);
+    s.told.Await(std::min<std::size_t>(2 * i + 2, i < 2 ? 4 : 5));
+  }
+  EXPECT_EQ(s.Effects(a), 3);
+  EXPECT_EQ(s.Effects(b), 2);
+  EXPECT_FALSE(s.Find(a));
+  EXPECT_FALSE(s.Find(b));
+}
+
+TEST_F(TimersTest, EachCallSchedulesANewOne) {
+  TimerServer& s = Open();
+  std::set<std::string> ids;
+  EXPECT_EQ(0, s.Call([&](Transaction& tx) {
+    for (int i = 0; i < 500; ++i) {
+      ids.insert(s.timers.Schedule(tx, TimerSpec::After("count", 1s)).value());
+    }
+  }));
+  EXPECT_EQ(ids.size(), 500U);
+  EXPECT_EQ(s.timers.tNodes.WalkCache([](auto, const auto&) { return true; }), 10U);
+  clock.Advance(1010ms);
+  s.told.Await(500);
+  for (const std::string& id : ids) EXPECT_EQ(s.Effects(id), 1);
+}
+
+TEST_F(TimersTest, NotArmedBeforeTheCommitAndNotAfterARollback) {
+  TimerServer& s = Open();
+  s.application->Call("roll back", [&](Transaction& tx) -> std::int64_t {
+    EXPECT_TRUE(s.timers.Schedule(tx, TimerSpec::After("count", 0s)).ok());
+    EXPECT_EQ(s.timers.statistics().armed, 0U);
+    return result_code::kLogicError;
+  });
+  EXPECT_EQ(s.timers.statistics().armed, 0U);
+}
+
+TEST_F(TimersTest, DataComesToTheHandlerAndCanChange) {
+  TimerServer& s = Open({.extra = [](Transaction&, TimerContext& t) {
+    const std::optional<BCount> data = t.data().As<BCount>();
+    EXPECT_TRUE(data);
+    t.SetData(AnyBean::Of(BCount{.NextId = data->NextId + 1}));
+    return result_code::kSuccess;
+  }});
+  const std::string id =
+      s.Schedule(TimerSpec::Every("count", 1s, 1s, AnyBean::Of(BCount{.NextId = 7})));
+  for (std::size_t i = 1; i <= 3; ++i) {
+    clock.Advance(1001ms);
+    s.told.Await(i);
+  }
+  EXPECT_EQ(s.Find(id)->data.As<BCount>()->NextId, 10);
+}
+
+TEST_F(TimersTest, AHandlerMaySayWhenItIsNext) {
+  TimerServer& s = Open({.extra = [](Transaction&, TimerContext& t) {
+    t.SetNextTime(t.now_ms() + 77'000);
+    return result_code::kSuccess;
+  }});
+  const std::string id = s.Schedule(TimerSpec::Every("count", 1s, 1s));
+  clock.Advance(1010ms);
+  s.told.Await(1);
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 77'000);
+}
+
+TEST_F(TimersTest, CancelEndsIt) {
+  TimerServer& s = Open();
+  const std::string a = s.Schedule(TimerSpec::After("count", 1s));
+  const std::string b = s.Schedule(TimerSpec::After("count", 1s));
+  s.Call([&](Transaction& tx) {
+    EXPECT_TRUE(s.timers.Cancel(tx, a));
+    EXPECT_FALSE(s.timers.Cancel(tx, a));
+    EXPECT_FALSE(s.timers.Cancel(tx, "nobody"));
+  });
+  EXPECT_EQ(s.timers.statistics().armed, 1U);
+  clock.Advance(1010ms);
+  EXPECT_THAT(s.told.Await(1), ElementsAre(b));
+  EXPECT_EQ(s.Effects(a), 0);
+}
+
+TEST_F(TimersTest, AHandlerMayCancelOrReplaceItsOwn) {
+  TimerServer* self = nullptr;
+  TimerServer& s = Open({.extra = [&](Transaction& tx, TimerContext& t) {
+    if (t.happened_times() == 1) {
+      EXPECT_TRUE(self->timers.Cancel(tx, std::string(t.id())));
+    }
+    if (t.id() == "named") {
+      EXPECT_TRUE(self->timers
+                      .ScheduleNamed(tx, "named", TimerSpec::After("count", 60s),
+                                     Timers::Existing::kReplaceHere)
+                      .value());
+    }
+    return result_code::kSuccess;
+  }});
+  self = &s;
+  const std::string id = s.Schedule(TimerSpec::Every("count", 1s, 1s));
+  s.Call([&](Transaction& tx) {
+    EXPECT_TRUE(s.timers.ScheduleNamed(tx, "named", TimerSpec::Every("count", 1s, 1s)).value());
+  });
+  clock.Advance(1010ms);
+  s.told.Await(2);
+  EXPECT_EQ(s.Find("named")->next_time_ms, Now() + 60'000);
+  EXPECT_EQ(s.Find("named")->happened_times, 0);
+  clock.Advance(1000ms);
+  s.told.Await(3);
+  EXPECT_FALSE(s.Find(id));
+}
+
+TEST_F(TimersTest, OfANameThereIsOne) {
+  TimerServer& s = Open();
+  s.Call([&](Transaction& tx) {
+    const TimerSpec spec = TimerSpec::After("count", 10s);
+    EXPECT_TRUE(s.timers.ScheduleNamed(tx, "reset", spec).value());
+    EXPECT_FALSE(s.timers.ScheduleNamed(tx, "reset", spec).value());
+    EXPECT_TRUE(s.timers
+                    .ScheduleNamed(tx, "reset", TimerSpec::After("count", 20s),
+                                   Timers::Existing::kReplaceHere)
+                    .value());
+  });
+  EXPECT_EQ(s.Find("reset")->next_time_ms, Now() + 20'000);
+  EXPECT_EQ(s.timers.statistics().armed, 1U);
+}
+
+TEST_F(TimersTest, TheSameCronTimerIsLeftAlone) {
+  TimerServer& s = Open();
+  const auto schedule = [&](const std::string& cron) {
+    s.Call([&](Transaction& tx) {
+      EXPECT_TRUE(s.timers
+                      .ScheduleNamed(tx, "reset", TimerSpec::Cron("count", cron),
+                                     Timers::Existing::kReplaceHere)
+                      .value());
+    });
+    return s.timers.tIndexs.ReadCopy("reset").value()->SerialId;
+  };
+  const std::int64_t first = schedule("0 0 5 * * ?");
+  EXPECT_EQ(schedule("0 0 5 * * ?"), first);
+  EXPECT_NE(schedule("0 0 6 * * ?"), first);
+}
+
+// The peer's helper for weeks makes an expression that it rejects itself.
+TEST_F(TimersTest, PeerDefect27AWeeklyExpressionWithoutAQuestionMarkWorks) {
+  TimerServer& s = Open();
+  const std::string id = s.Schedule(TimerSpec::Cron("count", "0 0 5 * * 2", "UTC"));
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 5 * 3'600'000);  // 2024-01-01 was a Monday.
+}
+
+TEST_F(TimersTest, RefusesWhatCannotBe) {
+  TimerServer& s = Open();
+  s.Call([&](Transaction& tx) {
+    const auto why = [&](const TimerSpec& spec) {
+      const Result<std::string> scheduled = s.timers.Schedule(tx, spec);
+      return scheduled.ok() ? "" : scheduled.error().message();
+    };
+    EXPECT_THAT(why(TimerSpec::After("nobody", 1s)), HasSubstr("no handler \"nobody\""));
+    EXPECT_THAT(why(TimerSpec::After("count", -1s)), HasSubstr("a delay of -1000 ms"));
+    EXPECT_THAT(why(TimerSpec::Every("count", 1s, -1s)), HasSubstr("a period of -1000 ms"));
+    EXPECT_THAT(why(TimerSpec::Cron("count", "0 0 0 1 1 ? 1999")), HasSubstr("never happens"));
+    EXPECT_NE(why(TimerSpec::Cron("count", "what")), "");
+    TimerSpec spec = TimerSpec::After("count", 1s);
+    spec.times = 0;
+    EXPECT_THAT(why(spec), HasSubstr("0 times"));
+    spec.times = 1;
+    spec.end_time_ms = 1;
+    EXPECT_THAT(why(spec), HasSubstr("it ends at 1"));
+    spec = TimerSpec::Cron("count", "0 0 5 * * ?");
+    spec.period = 1s;
+    EXPECT_THAT(why(spec), HasSubstr("only one of the two"));
+    EXPECT_FALSE(s.timers.ScheduleNamed(tx, "@x", TimerSpec::After("count", 1s)).ok());
+    EXPECT_FALSE(s.timers.ScheduleNamed(tx, "", TimerSpec::After("count", 1s)).ok());
+  });
+  EXPECT_EQ(s.timers.statistics().armed, 0U);
+}
+
+TEST_F(TimersTest, AHandlerThatFailsIsTriedAgainThenParked) {
+  std::atomic<int> runs = 0;
+  Told parked;
+  TimersOptions options{.retries = 2, .retry_delay = 1s};
+  options.on_parked = [&](const TimerInfo& timer, std::int64_t code) {
+    parked.Add(timer.id + " " + std::to_string(code));
+  };
+  std::atomic<bool> works = false;
+  Told tried;
+  TimerServer& s = Open({.timers = options, .extra = [&](Transaction& tx, TimerContext& t) {
+                           ++runs;
+                           tx.AfterRollback([&] { tried.Add("tried"); });
+                           if (!works && t.failed_times() == 1) throw std::runtime_error("broken");
+                           return works ? result_code::kSuccess : result_code::kLogicError;
+                         }});
+  testing::CapturedLog log;
+  const std::string id = s.Schedule(TimerSpec::Every("count", 1s, 60s));
+  const std::int64_t planned = s.Find(id)->next_time_ms;
+  clock.Advance(1010ms);
+  tried.Await(1);
+  while (s.Find(id)->failed_times != 1) {
+  }
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 1000);
+  while (s.timers.statistics().armed == 0) {
+  }
+  clock.Advance(1010ms);
+  tried.Await(2);
+  while (s.timers.statistics().armed == 0) {
+  }
+  EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 2000);
+  clock.Advance(2010ms);
+  EXPECT_THAT(parked.Await(1), ElementsAre(id + " -6"));
+  EXPECT_TRUE(s.Find(id)->parked);
+  EXPECT_EQ(s.Effects(id), 0);  // What it did was undone.
+  EXPECT_EQ(runs, 3);
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("is parked: its handler \"count\" failed 3 times")));
+
+  works = true;
+  s.Call([&](Transaction& tx) {
+    EXPECT_TRUE(s.timers.Resume(tx, id));
+    EXPECT_FALSE(s.timers.Resume(tx, id));
+  });
+  s.told.Await(1);
+  EXPECT_EQ(s.Effects(id), 1);
+  EXPECT_EQ(s.Find(id)->next_time_ms, planned + 60'000);
+}
+
+// The peer cancels a timer whose transaction fails, whatever the reason.
+TEST_F(TimersTest, PeerDefect27AnInfrastructureFailureCancelsNothing) {
+  std::atomic<int> runs = 0;
+  TimerServer& s = Open({.extra = [&](Transaction& tx, TimerContext&) -> std::int64_t {
+    switch (runs++) {
+      case 0:
+        return result_code::kBusy;
+      case 1:
+        tx.AbortFailed(result_code::kAbortException, "the lease of this server has expired");
+      case 2:
+        return result_code::kTimeout;
+      default:
+        return result_code::kSuccess;
+    }
+  }});
+  const std::string id = s.Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  while (s.told.count() == 0) {
+    clock.Advance(10ms);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(runs, 4);
+  EXPECT_EQ(s.Effects(id), 1);
+  EXPECT_EQ(s.timers.statistics().failed, 0U);
+  EXPECT_EQ(s.timers.statistics().put_off, 3U);
+}
+
+TEST_F(TimersTest, OneByOneOfAKey) {
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  TimerServer& s = Open({.extra = [&](Transaction&, TimerContext&) {
+    const int now = ++running;
+    if (now > most) most = now;
+    std::this_thread::yield();
+    --running;
+    return result_code::kSuccess;
+  }});
+  TimerSpec spec = TimerSpec::After("count", 1s);
+  spec.one_by_one_key = "clan 7";
+  for (int i = 0; i < 200; ++i) s.Schedule(spec);
+  clock.Advance(1010ms);
+  s.told.Await(200);
+  EXPECT_EQ(most, 1);
+}
+
+TEST_F(TimersTest, EmptyNodesAreUsedAgainOrLeaveTheRing) {
+  TimersOptions options{.timers_per_node = 3};
+  TimerServer& s = Open({.timers = options});
+  for (int i = 0; i < 600; ++i) s.Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  s.told.Await(600);
+  ASSERT_TRUE(s.timers.AwaitLoaded(20s));
+  const auto nodes = [&] {
+    std::size_t count = 0;
+    EXPECT_TRUE(s.timers.tNodes.Walk([&](auto, const auto&) { return ++count > 0; }).ok());
+    return count;
+  };
+  EXPECT_LE(nodes(), 70U);
+  const std::size_t before = nodes();
+  for (int i = 0; i < 60; ++i) s.Schedule(TimerSpec::After("count", 1s));
+  EXPECT_EQ(nodes(), before);
+}
+
+TEST_F(TimersTest, LocalTimersAreInMemoryOnly) {
+  TimerServer& s = Open();
+  Told told;
+  const std::int64_t canceled = s.timers.ScheduleLocal(1s, [&] { told.Add("no"); });
+  s.timers.ScheduleLocal(1s, [&] { told.Add("yes"); });
+  EXPECT_TRUE(s.timers.CancelLocal(canceled));
+  EXPECT_FALSE(s.timers.CancelLocal(canceled));
+  clock.Advance(1010ms);
+  EXPECT_THAT(told.Await(1), ElementsAre("yes"));
+}
+
+TEST_F(TimersTest, ThreadsScheduleAndCancelWhileOthersRun) {
+  TimerServer& s = Open({.timers = {.timers_per_node = 5}});
+  std::vector<std::thread> threads;
+  std::atomic<int> kept = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        const std::string id = s.Schedule(TimerSpec::After("count", std::chrono::milliseconds(i)));
+        if (i % 3 == 0) {
+          bool cancelled = false;
+          EXPECT_EQ(0, s.Call([&](Transaction& tx) { cancelled = s.timers.Cancel(tx, id); }));
+          if (cancelled) continue;
+        }
+        ++kept;
+        if (i % 10 == 0) clock.Advance(1ms);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  clock.Advance(1s);
+  const std::vector<std::string> ran = s.told.Await(static_cast<std::size_t>(kept));
+  EXPECT_EQ(std::set<std::string>(ran.begin(), ran.end()).size(), ran.size());
+  EXPECT_EQ(ran.size(), static_cast<std::size_t>(kept));
+}
+
+TEST_F(TimersTest, NeedsAutoKeys) {
+  AutoKeys keys;
+  Timers timers(keys);
+  auto opened = Application::Open("test", {.storage = StorageKind::kMemory});
+  opened.value()->AddModule(timers);
+  EXPECT_THAT(opened.value()->Start().error().message(), HasSubstr("need the module AutoKeys"));
+}
+
+}  // namespace
+}  // namespace zeze
