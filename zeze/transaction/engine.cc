@@ -89,6 +89,13 @@ Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
   return {};
 }
 
+TableBase* Engine::FindTable(std::string_view storage_name) const {
+  for (TableBase* table : tables_) {
+    if (table->name() == storage_name) return table;
+  }
+  return nullptr;
+}
+
 Result<void> Engine::Start() {
   ZEZE_CHECK(state_ == State::kNew);
   for (TableBase* table : tables_) {
@@ -231,7 +238,13 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
   Transaction& tx = *context.transaction;
   for (int attempt = 1;; ++attempt) {
     tx.Begin(name, level, attempt);
-    const std::int64_t code = tx.RunBody(name, body);
+    std::int64_t code = tx.RunBody(name, body);
+    if (tx.tells_writes_ && code == result_code::kSuccess) [[unlikely]] {
+      code = tx.RunBody(name, [](Transaction& told) -> std::int64_t {
+        told.TellWrites();
+        return result_code::kSuccess;
+      });
+    }
     const Outcome outcome = tx.Finish(code);
     ContextStatistics::Count(context.statistics.accesses, tx.accesses_.size());
     if (outcome == Outcome::kConflict) [[unlikely]] {

@@ -126,6 +126,8 @@ class Engine {
   bool running() const { return state_.load(std::memory_order_relaxed) == State::kRunning; }
   const EngineOptions& options() const { return options_; }
   TableBase& table(std::size_t index) { return *tables_[index]; }
+  // By its name in the storage; null if there is none.
+  TableBase* FindTable(std::string_view storage_name) const;
   Checkpoint& checkpoint() { return *checkpoint_; }
   internal::Reclaimer& reclaimer() { return reclaimer_; }
   const std::shared_ptr<internal::ContextPool>& contexts() { return contexts_; }

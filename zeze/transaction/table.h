@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +37,7 @@
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/table_descriptor.h"
@@ -211,6 +213,25 @@ class Table final : public TableBase {
     if (access.content() == nullptr) return false;
     tx.MarkRemoved(access);
     return true;
+  }
+
+  // The record stays as it is for a while and is removed then, unless somebody writes it before:
+  // zeze/components/delay_remove, which must know this table, says how. False if there is none.
+  bool DelayRemove(Transaction& tx, const K& key,
+                   std::chrono::milliseconds delay = std::chrono::milliseconds(0)) {
+    CheckLaterRemoval();
+    internal::Access& access = Open(tx, key, false);
+    if (access.content() == nullptr) return false;
+    const std::size_t index = tx.IndexOf(access);
+    later_removal_->RemoveLater(tx, *this, EncodedKey(key), delay);
+    tx.MarkRemovedLater(tx.at(index));
+    return true;
+  }
+
+  Result<bool> RemoveEncoded(Transaction& tx, std::string_view bytes) override {
+    Result<K> key = DecodedKey(bytes);
+    if (!key.ok()) return key.error();
+    return Remove(tx, key.value());
   }
 
   // Announces keys that will be read (Share) or written (Modify): their cache misses overlap, and

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <iterator>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,18 @@ TableStatistics TableBase::statistics() const {
           .capacity = options_.cache_capacity,
           .loads = loads_.load(std::memory_order_relaxed),
           .evictions = evictions_.load(std::memory_order_relaxed)};
+}
+
+void TableBase::SetLaterRemoval(LaterRemoval& removal, bool tell_writes) {
+  ZEZE_CHECK(later_removal_ == nullptr || later_removal_ == &removal);  // One for each table.
+  later_removal_ = &removal;
+  tells_writes_ = tells_writes_ || tell_writes;
+}
+
+void TableBase::CheckLaterRemoval() const {
+  if (later_removal_ != nullptr) return;
+  throw std::logic_error(fmt::format(
+      "table {} has no later removal: call DelayRemove::Serve(table) before the start", name_));
 }
 
 void TableBase::CheckAttached() const {

@@ -25,6 +25,8 @@
 
 namespace zeze {
 
+class LaterRemoval;
+
 // What the configuration says about a table.
 struct TableOptions {
   // Records kept in memory; the cache may exceed it by a tenth for a moment. 0 = no bound.
@@ -58,6 +60,15 @@ class TableBase {
   bool durable_at_commit() const { return options_.durable_at_commit; }
   bool attached() const { return engine_ != nullptr; }
   TableStatistics statistics() const;
+
+  // Who removes records of this table later (Table::DelayRemove); outlives the engine. Before
+  // Start. With tell_writes it hears of every record that is written.
+  void SetLaterRemoval(LaterRemoval& removal, bool tell_writes);
+  bool has_later_removal() const { return later_removal_ != nullptr; }
+  bool tells_writes() const { return tells_writes_; }
+  // False if there was nothing to remove. Errors: no key of this table.
+  virtual Result<bool> RemoveEncoded(Transaction& tx, std::string_view key) = 0;
+
   // For the stored schema.
   virtual TableSchema Describe() const = 0;
 
@@ -97,6 +108,8 @@ class TableBase {
   std::vector<std::string> UnsavedInserts(const StorageWalk& walk) const;
 
   void CheckAttached() const;
+  // Throws std::logic_error if nobody removes records of this table later.
+  void CheckLaterRemoval() const;
 
   const TableDescriptor descriptor_;
   const internal::ValueOperations values_;
@@ -113,6 +126,8 @@ class TableBase {
   bool value_may_not_fit_ = false;
   internal::RecordMap records_;
   std::atomic<bool> has_listeners_ = false;
+  LaterRemoval* later_removal_ = nullptr;
+  bool tells_writes_ = false;
 
  private:
   friend class Engine;

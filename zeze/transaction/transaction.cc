@@ -16,9 +16,11 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/result_code.h"
@@ -191,13 +193,19 @@ void Transaction::SaveForUndo(Access& access) {
     const auto& values = access.table->values_;
     content = values.copy(context_.participant, *access.working);
   }
-  undo_.push_back({IndexOf(access), access.state, access.generation, access.savepoint, content});
+  undo_.push_back({.access = IndexOf(access),
+                   .state = access.state,
+                   .generation = access.generation,
+                   .savepoint = access.savepoint,
+                   .content = content,
+                   .removed_later = access.removed_later});
   access.savepoint = savepoint_;
 }
 
 void Transaction::MakeWorkingCopy(Access& access) {
   SaveForUndo(access);
   if (access.state == AccessState::kEdited) return;
+  tells_writes_ |= access.table->tells_writes_;
   ZEZE_CHECK(access.state == AccessState::kRead && access.committed != nullptr);
   const auto& values = access.table->values_;
   // A copy that nobody has seen and that no savepoint can ask for is edited itself.
@@ -223,12 +231,34 @@ void Transaction::SetWorking(Access& access, ValueHeader* fresh) {
     table.values_.dispose(context_.participant, fresh);
   }
   access.state = AccessState::kEdited;
+  access.removed_later = false;
+  tells_writes_ |= table.tells_writes_;
 }
 
 void Transaction::MarkRemoved(Access& access) {
   SaveForUndo(access);
   access.state = AccessState::kRemoved;
+  access.removed_later = false;
   access.generation = ++last_generation_;
+  tells_writes_ |= access.table->tells_writes_;
+}
+
+void Transaction::MarkRemovedLater(Access& access) {
+  SaveForUndo(access);
+  access.removed_later = true;
+}
+
+void Transaction::TellWrites() {
+  // Whoever is told opens more records: by index, and only those that were there before.
+  const std::size_t count = accesses_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    TableBase& table = *accesses_[i].table;
+    const bool told = table.tells_writes_ && IsWrite(accesses_[i]) && !accesses_[i].removed_later;
+    if (!told) continue;
+    ByteWriter key;
+    table.EncodeRecordKey(*accesses_[i].record, key);
+    table.later_removal_->Written(*this, table, key.Release());
+  }
 }
 
 void Transaction::BadHandle(const char* what) {
@@ -298,6 +328,7 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark) {
     access.generation = undo.state == AccessState::kEdited ? undo.generation : ++last_generation_;
     access.state = undo.state;
     access.savepoint = undo.savepoint;
+    access.removed_later = undo.removed_later;
     if (undo.content != nullptr) {
       values.assign(*access.working, *undo.content);
       values.dispose(context_.participant, undo.content);
@@ -371,6 +402,7 @@ void Transaction::Reset() {
   aborted_ = false;
   failed_ = false;
   has_durable_ = false;
+  tells_writes_ = false;
   culprit_ = nullptr;
 }
 

@@ -67,7 +67,8 @@ struct Access {
   RecordMap::ValueHint* hint = nullptr;  // Where the map notes the value; null if unknown.
   std::uint32_t generation = 0;          // Changes when handles to the content become invalid.
   AccessState state = AccessState::kRead;
-  bool shown = false;  // A pointer to `committed` may have been given away.
+  bool shown = false;          // A pointer to `committed` may have been given away.
+  bool removed_later = false;  // To be removed later, and not written since.
 
   const ValueHeader* content() const {
     if (state == AccessState::kRead) return committed;
@@ -144,10 +145,12 @@ class Transaction {
   void MakeEditable(internal::Access& access) {
     const bool saved = savepoint_ == 0 || access.savepoint >= savepoint_;
     if (!saved || access.state != internal::AccessState::kEdited) MakeWorkingCopy(access);
+    access.removed_later = false;
   }
   // Gives an access a fresh working copy, taken over from the caller.
   void SetWorking(internal::Access& access, internal::ValueHeader* fresh);
   void MarkRemoved(internal::Access& access);
+  void MarkRemovedLater(internal::Access& access);
 
   internal::Participant& participant() { return context_.participant; }
   internal::Context& context() { return context_; }
@@ -170,6 +173,7 @@ class Transaction {
     std::uint32_t generation;
     std::uint64_t savepoint;
     internal::ValueHeader* content;  // A copy, if state was kEdited.
+    bool removed_later;
   };
 
   static constexpr std::uint64_t kDirtyBatch = 64;
@@ -181,6 +185,8 @@ class Transaction {
     Task task;
   };
 
+  // Tells LaterRemoval what the procedure wrote, as a part of the procedure.
+  void TellWrites();
   void Begin(ProcedureName name, TransactionLevel level, int attempt);
   internal::Outcome Finish(std::int64_t code);
   internal::Outcome Commit();
@@ -243,6 +249,7 @@ class Transaction {
   bool aborted_ = false;  // A conflict was met: run again, whatever user code returned.
   bool failed_ = false;   // A record could not be had: fail with failure_code_.
   bool has_durable_ = false;
+  bool tells_writes_ = false;  // A table was written whose LaterRemoval wants to know.
   std::int64_t failure_code_ = 0;
   std::string failure_;
   internal::Record* culprit_ = nullptr;
