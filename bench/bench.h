@@ -22,6 +22,7 @@ struct Goal {
   bool at_least = true;
   double limit = 0;
 
+  static Goal ValueAtLeast(double limit) { return {Of::kValue, true, limit}; }
   static Goal ValueAtMost(double limit) { return {Of::kValue, false, limit}; }
   static Goal ValueAtLeast(double limit) { return {Of::kValue, true, limit}; }
   static Goal RatioAtLeast(double limit) { return {Of::kRatio, true, limit}; }
@@ -85,6 +86,7 @@ std::span<const Benchmark> GlobalBenchmarks();
 std::span<const Benchmark> GatewayBenchmarks();
 std::span<const Benchmark> RankBenchmarks();
 std::span<const Benchmark> ComponentBenchmarks();
+std::span<const Benchmark> CollectionBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

@@ -34,9 +34,9 @@ Absolute figures depend on the machine and the moment; compare the ratios.)";
 
 std::vector<Benchmark> AllBenchmarks() {
   std::vector<Benchmark> all;
-  for (const auto part :
-       {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
-        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), ComponentBenchmarks()}) {
+  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
+                          SqlBenchmarks(), GlobalBenchmarks(), GatewayBenchmarks(),
+                          RankBenchmarks(), ComponentBenchmarks(), CollectionBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
