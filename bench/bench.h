@@ -87,6 +87,7 @@ std::span<const Benchmark> GatewayBenchmarks();
 std::span<const Benchmark> RankBenchmarks();
 std::span<const Benchmark> ComponentBenchmarks();
 std::span<const Benchmark> CollectionBenchmarks();
+std::span<const Benchmark> RedoBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

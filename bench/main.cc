@@ -37,6 +37,9 @@ std::vector<Benchmark> AllBenchmarks() {
   for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
                           SqlBenchmarks(), GlobalBenchmarks(), GatewayBenchmarks(),
                           RankBenchmarks(), ComponentBenchmarks(), CollectionBenchmarks()}) {
+  for (const auto part :
+       {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
+        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), RedoBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -145,8 +148,9 @@ int Main(int argc, char** argv) {
   CLI::App app("Measures the library, each figure beside a peer or limit in the same run.",
                "zeze_bench");
   app.footer(kExamples);
-  app.add_option("suite", arguments.suites,
-                 "Suites to run: core, storage, global, gateway, rank. All if none is given");
+  app.add_option(
+      "suite", arguments.suites,
+      "Suites to run: core, storage, global, gateway, rank, components. All if none is given");
   app.add_option("--json", arguments.json,
                  "Write a list of {suite, name, value, unit, peer, peer_value, ratio} here");
   app.add_option("--filter", arguments.filter, "Only benchmarks with this text in their name");
