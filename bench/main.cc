@@ -34,12 +34,10 @@ Absolute figures depend on the machine and the moment; compare the ratios.)";
 
 std::vector<Benchmark> AllBenchmarks() {
   std::vector<Benchmark> all;
-  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
-                          SqlBenchmarks(), GlobalBenchmarks(), GatewayBenchmarks(),
-                          RankBenchmarks(), ComponentBenchmarks(), CollectionBenchmarks()}) {
   for (const auto part :
        {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
-        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), RedoBenchmarks()}) {
+        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), ComponentBenchmarks(),
+        CollectionBenchmarks(), RedoBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
