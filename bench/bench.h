@@ -88,6 +88,7 @@ std::span<const Benchmark> RankBenchmarks();
 std::span<const Benchmark> ComponentBenchmarks();
 std::span<const Benchmark> CollectionBenchmarks();
 std::span<const Benchmark> RedoBenchmarks();
+std::span<const Benchmark> TimerBenchmarks();
 
 // Fills a table and returns resident bytes per record; only right in a process that did nothing
 // else before.

@@ -38,6 +38,9 @@ std::vector<Benchmark> AllBenchmarks() {
        {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
         GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), ComponentBenchmarks(),
         CollectionBenchmarks(), RedoBenchmarks()}) {
+  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
+                          SqlBenchmarks(), GlobalBenchmarks(), GatewayBenchmarks(),
+                          RankBenchmarks(), ComponentBenchmarks(), TimerBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

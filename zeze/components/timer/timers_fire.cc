@@ -34,6 +34,10 @@ using std::chrono::nanoseconds;
 // turn soon.
 constexpr std::size_t kBatch = 32;
 
+// So many that others would feel it: then timers rest as long as they compute.
+constexpr std::size_t kCrowd = 512;
+constexpr nanoseconds kRestMax = milliseconds(5);
+
 constexpr milliseconds kPutOffMin(50);
 constexpr milliseconds kPutOffMax(5000);
 
@@ -114,7 +118,7 @@ void Timers::Pump() {
 }
 
 void Timers::RunBatch(std::vector<Alarm>& batch) {
-  const Clock& clock = *application_->options().clock;
+  Clock& clock = *application_->options().clock;
   const Usage before = Usage::Now();
   const nanoseconds begin = clock.Now();
   if (batch.size() > 1) Fetch(batch);
@@ -128,7 +132,11 @@ void Timers::RunBatch(std::vector<Alarm>& batch) {
   const Usage after = Usage::Now();
   {
     const MutexLock lock(mutex_);
-    pace_.Note(after.cpu - before.cpu, clock.Now() - begin, after.waits != before.waits);
+    const nanoseconds cpu = after.cpu - before.cpu;
+    pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
+    if (due_.size() > kCrowd && !stopping_) {
+      clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(cpu, kRestMax));
+    }
     --running_;
   }
   Pump();
