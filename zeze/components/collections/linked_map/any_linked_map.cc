@@ -62,8 +62,7 @@ AnyLinkedMap::Place AnyLinkedMap::Find(Transaction& tx, const std::string& id) c
   std::size_t position = 0;
   for (const BLinkedMapNodeValue& value : node->Values) {
     if (value.Id == id) {
-      return {
-          .node_id = indexed->NodeId, .position = position, .value = &node->Values[position].Value};
+      return {.node_id = indexed->NodeId, .position = position, .value = &value.Value};
     }
     ++position;
   }
