@@ -13,6 +13,7 @@
 #include "tools/cli/daemon_command.h"
 #include "tools/cli/global_command.h"
 #include "tools/cli/linkd_command.h"
+#include "tools/cli/redo_command.h"
 #include "tools/cli/service_manager_command.h"
 #include "zeze/xml/diagnostics.h"
 
@@ -111,6 +112,7 @@ int Main(int argc, const char* const* argv) {
   cli::AddLinkdCommand(app, exit_code);
   cli::AddAdminCommand(app, exit_code);
   cli::AddDaemonCommand(app, exit_code);
+  cli::AddRedoCommand(app, exit_code);
   AddVersionCommand(app);
   app.set_version_flag("--version", ZEZE_VERSION, "Print the version");
   app.require_subcommand(1);

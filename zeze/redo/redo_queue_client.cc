@@ -129,7 +129,7 @@ class RedoQueueClient::Sender {
   Result<void> WaitDone(std::int64_t id, nanoseconds patience) {
     const nanoseconds deadline = clock_.Now() + patience;
     MutexLock lock(mutex_);
-    while (done_id_.load(std::memory_order_relaxed) < id) {
+    while (!asked_ || done_id_.load(std::memory_order_relaxed) < id) {
       if (!clock_.WaitUntil(done_changed_, mutex_, deadline)) {
         return Error(ErrorCode::kUnavailable,
                      fmt::format("redo queue '{}': task {} is not done yet, the last one that is "
@@ -247,6 +247,7 @@ class RedoQueueClient::Sender {
       connector = std::exchange(connector_, nullptr);
       connection_ = nullptr;
       closed_ = false;
+      asked_ = false;
       Forget();
     }
     if (connector != nullptr) connector->Stop();
@@ -258,6 +259,7 @@ class RedoQueueClient::Sender {
     ++flight_;
     in_flight_.clear();
     in_flight_bytes_ = 0;
+    output_full_ = false;
     replies_.clear();
   }
 
@@ -355,6 +357,7 @@ class RedoQueueClient::Sender {
     sent_chain_ = chain.value().value_or(0);
     MutexLock lock(mutex_);
     pipelined_ = ours;
+    asked_ = true;
     SetDone(last);
     return Next::kStream;
   }
@@ -380,6 +383,7 @@ class RedoQueueClient::Sender {
     {
       MutexLock lock(mutex_);
       state_ = RedoState::kHalted;
+      asked_ = false;
       trouble_ = text;
     }
     Raise({.kind = kind, .queue = journal_.name(), .text = text});
@@ -430,8 +434,9 @@ class RedoQueueClient::Sender {
   std::size_t Window() const ZEZE_REQUIRES(mutex_) { return pipelined_ ? window_ : 1; }
 
   bool MaySend() const ZEZE_REQUIRES(mutex_) {
-    return in_flight_.size() < Window() && in_flight_bytes_ < options_.window_bytes_max &&
-           sent_id_ < journal_.added_id() && !output_full_;
+    return !closed_ && in_flight_.size() < Window() &&
+           in_flight_bytes_ < options_.window_bytes_max && sent_id_ < journal_.added_id() &&
+           !output_full_;
   }
 
   // Blocks until there is something to do.
@@ -439,11 +444,12 @@ class RedoQueueClient::Sender {
     MutexLock lock(mutex_);
     while (true) {
       if (stopping_) return Next::kReconnect;
-      if (!replies_.empty() || MaySend()) return std::nullopt;
+      if (!replies_.empty()) return std::nullopt;
       if (closed_) {
         trouble_ = fmt::format("{} closed the connection: {}", server_, close_reason_);
         return Next::kReconnect;
       }
+      if (MaySend()) return std::nullopt;
       const nanoseconds now = clock_.Now();
       nanoseconds deadline = begin + options_.ask_period;
       if (!in_flight_.empty()) {
@@ -729,6 +735,7 @@ class RedoQueueClient::Sender {
   std::shared_ptr<Connector> connector_ ZEZE_GUARDED_BY(mutex_);
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
   bool closed_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool asked_ ZEZE_GUARDED_BY(mutex_) = false;  // done_id_ is what the server says now.
   std::string close_reason_ ZEZE_GUARDED_BY(mutex_);
   std::size_t window_ ZEZE_GUARDED_BY(mutex_) = 1;
   std::uint64_t flight_ ZEZE_GUARDED_BY(mutex_) = 0;  // Answers of earlier ones are dropped.

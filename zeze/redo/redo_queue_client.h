@@ -57,7 +57,8 @@ struct RedoQueueClientOptions {
   // After a failure: again after about first_delay, then twice as long each time.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(100);
   std::chrono::nanoseconds delay_max = std::chrono::seconds(30);
-  // A server that has nothing to do is asked how far it is, so that one that was set back is noticed.
+  // A server that has nothing to do is asked how far it is, so that one that was set back is
+  // noticed.
   std::chrono::nanoseconds ask_period = std::chrono::seconds(30);
 
   RedoKeepOptions keep = {};
@@ -119,8 +120,8 @@ class RedoQueueClient {
     return Add(type, out.view());
   }
 
-  // Blocks until the server has done this task. Fails with kUnavailable, saying why, when patience
-  // ends.
+  // Blocks until a server to which it is connected says that this task is done. Fails with
+  // kUnavailable, saying why, when patience ends.
   Result<void> WaitDone(std::int64_t id, std::chrono::nanoseconds patience);
 
   RedoStatus GetStatus() const;

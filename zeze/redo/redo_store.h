@@ -79,9 +79,9 @@ class RedoJournal {
   // Returns the id of the (last) task when all of them are on the disk; those of one call have
   // consecutive ids and are there all or none. Blocks for one sync of the disk, which is shared
   // with everybody who adds at the same time.
-  // Errors: kInvalidArgument (too large), kUnavailable (no room: nothing was added), kUnknownOutcome
-  // (the disk failed: nothing more can be added until the store is opened again, which will say
-  // whether the task is there), kCorrupt.
+  // Errors: kInvalidArgument (too large), kUnavailable (no room: nothing was added), kCorrupt,
+  // kUnknownOutcome (the disk failed: nothing more can be added until the store is opened again,
+  // which will say whether the task is there).
   Result<std::int64_t> Add(std::int32_t type, std::string_view param);
   Result<std::int64_t> AddMany(std::span<const NewRedoTask> tasks);
 
@@ -113,8 +113,8 @@ class RedoJournal {
   // Deletes some of what need not be kept any more; false: there was nothing.
   Result<bool> Compact(const RedoKeepOptions& keep);
 
-  // An operator: the task is not to be run. It stays in its place, so that the server can keep it; a
-  // copy stays here for ever.
+  // An operator: the task is not to be run. It stays in its place, so that the server can keep it;
+  // a copy stays here for ever.
   Result<void> Skip(std::int64_t id);
 
   // An operator: the server has done tasks of a store that is lost, up to this one. What waits here

@@ -1,0 +1,90 @@
+// `zeze redo` as a user runs it, against a server that answers like Zeze 1.6.
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/redo/testing/old_redo_server.h"
+#include "zeze/storage/testing/server_process.h"
+#include "zeze/storage/testing/temp_directory.h"
+
+namespace zeze {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class RedoCommandTest : public ::testing::Test {
+ protected:
+  ProgramResult Redo(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {ZEZE_BINARY, "redo"});
+    arguments.insert(arguments.end(), {"--store", directory.File("store")});
+    return RunProgram({.command = arguments});
+  }
+  std::string Lines(const std::string& text) {
+    const std::string file = directory.File("lines");
+    std::ofstream(file) << text;
+    return file;
+  }
+  std::string address() const {
+    return server.address().host + ":" + std::to_string(server.address().port);
+  }
+
+  TempDirectory directory;
+  testing::OldRedoServer server;
+};
+
+TEST_F(RedoCommandTest, AddsShowsSkipsAndSends) {
+  const ProgramResult added = Redo({"add", "--queue", "q", Lines("1 first\n2 second\n1 third\n")});
+  EXPECT_EQ(added.exit_code, 0) << added.said;
+  EXPECT_THAT(added.said, HasSubstr("3 tasks added, the last one is 3"));
+  EXPECT_THAT(Redo({"status"}).said, AllOf(HasSubstr("queue      q"), HasSubstr("backlog    3")));
+  EXPECT_THAT(Redo({"show", "--queue", "q"}).said,
+              AllOf(HasSubstr("1  type 1"), HasSubstr("second"), HasSubstr("3 tasks from 1 on")));
+  EXPECT_EQ(Redo({"skip", "--queue", "q", "--task", "2", "--yes"}).exit_code, 0);
+
+  const ProgramResult sent = Redo({"send", "--queue", "q", "--server", address(), "--until-empty"});
+
+  EXPECT_EQ(sent.exit_code, 0) << sent.said;
+  EXPECT_THAT(server.done(), ElementsAre("first", "third"));
+  EXPECT_THAT(Redo({"compact", "--queue", "q", "--keep-for", "0"}).said,
+              HasSubstr("tasks deleted"));
+  EXPECT_THAT(Redo({"status", "--queue", "q"}).said, HasSubstr("backlog    0"));
+}
+
+TEST_F(RedoCommandTest, SendsWhatItReads) {
+  const ProgramResult sent = Redo({"send", "--queue", "q", "--server", address(), "--type", "7",
+                                   "--input", Lines("a b\nc\n"), "--until-empty"});
+
+  EXPECT_EQ(sent.exit_code, 0) << sent.said;
+  EXPECT_THAT(server.done(), ElementsAre("a b", "c"));
+}
+
+TEST_F(RedoCommandTest, AdoptsWhatAServerHasDone) {
+  server.SetLast(5);
+  ASSERT_EQ(Redo({"add", "--queue", "q", "--type", "1", Lines("six\n")}).exit_code, 0);
+
+  const ProgramResult adopted = Redo({"adopt", "--queue", "q", "--server", address(), "--yes"});
+
+  EXPECT_THAT(adopted.said, HasSubstr("up to 5 of another store"));
+  EXPECT_EQ(Redo({"send", "--queue", "q", "--server", address(), "--until-empty"}).exit_code, 0);
+  EXPECT_THAT(server.ids(), ElementsAre(6));
+}
+
+TEST_F(RedoCommandTest, SaysWhatIsWrong) {
+  EXPECT_THAT(Redo({"add", "--queue", "q", Lines("one\n")}).said,
+              HasSubstr("line 1: \"one\" does not begin with the type of a task"));
+  EXPECT_THAT(Redo({"show", "--queue", "typo"}).said, HasSubstr("no queue \"typo\""));
+  EXPECT_THAT(Redo({"send", "--queue", "q", "--server", "nowhere"}).said,
+              HasSubstr("expected host:port"));
+  EXPECT_EQ(Redo({"skip", "--queue", "q", "--task", "99", "--yes"}).exit_code, 2);
+  EXPECT_THAT(RunProgram({.command = {ZEZE_BINARY, "redo", "--help"}}).said,
+              HasSubstr("zeze redo send --queue recharge"));
+}
+
+}  // namespace
+}  // namespace zeze
