@@ -38,9 +38,10 @@ std::vector<Benchmark> AllBenchmarks() {
        {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
         GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), ComponentBenchmarks(),
         CollectionBenchmarks(), RedoBenchmarks()}) {
-  for (const auto part : {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(),
-                          SqlBenchmarks(), GlobalBenchmarks(), GatewayBenchmarks(),
-                          RankBenchmarks(), ComponentBenchmarks(), TimerBenchmarks()}) {
+  for (const auto part :
+       {CoreRecordBenchmarks(), CoreEngineBenchmarks(), StorageBenchmarks(), SqlBenchmarks(),
+        GlobalBenchmarks(), GatewayBenchmarks(), RankBenchmarks(), ComponentBenchmarks(),
+        TimerBenchmarks(), CollectionBenchmarks(), RedoBenchmarks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
