@@ -24,7 +24,6 @@ struct Goal {
 
   static Goal ValueAtLeast(double limit) { return {Of::kValue, true, limit}; }
   static Goal ValueAtMost(double limit) { return {Of::kValue, false, limit}; }
-  static Goal ValueAtLeast(double limit) { return {Of::kValue, true, limit}; }
   static Goal RatioAtLeast(double limit) { return {Of::kRatio, true, limit}; }
   static Goal RatioAtMost(double limit) { return {Of::kRatio, false, limit}; }
 
