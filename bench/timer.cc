@@ -152,8 +152,9 @@ void Burst(Run& run, const std::string& name, ApplicationOptions options, double
               .peer_value = PercentileOf(before),
               .ratio = PercentileOf(during) / PercentileOf(before),
               .goal = Goal::RatioAtMost(2),
-              .note = fmt::format("of other transactions: {} before, {} during", before.size(),
-                                  during.size())});
+              .note = fmt::format("of other transactions: {} before, median {:.0f} us, {} during, "
+                                  "median {:.0f} us",
+                                  before.size(), Median(before), during.size(), Median(during))});
   CheckDone(bench.application().Stop());
 }
 

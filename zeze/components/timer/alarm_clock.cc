@@ -22,6 +22,9 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t kLookTicks = 1000;
 constexpr std::int64_t kWallClockToleranceMs = 20;
 
+// Told at a time: 100,000 that are due together must not take a core from others for long.
+constexpr std::size_t kTurn = 256;
+
 }  // namespace
 
 AlarmClock::AlarmClock(const Options& options, Due due)
@@ -110,25 +113,25 @@ void AlarmClock::Rebuild() {
 }
 
 void AlarmClock::TakeDue(std::vector<Alarm>& due) {
+  wheel_.Advance(TickNow(), [this](Key key, std::uint64_t deadline) {
+    mutex_.AssertHeld();
+    const auto at = armed_.find(key);
+    const bool counts = at != armed_.end() && at->second.tick <= deadline;
+    if (counts) overdue_.push_back(key);  // Else it was cleared, or set again for later.
+  });
   const std::int64_t unix_now = UnixNow();
-  for (const Key& key : overdue_) {
+  while (!overdue_.empty() && due.size() < kTurn) {
+    const Key key = overdue_.front();
+    overdue_.pop_front();
     const auto at = armed_.find(key);
     if (at == armed_.end()) continue;
-    if (at->second.unix_ms > unix_now) {  // Set again, for later; or the wall clock was set back.
+    if (at->second.unix_ms > unix_now) {  // Set again; or the wall clock was set back.
       wheel_.Add(at->second.tick, key);
       continue;
     }
     due.push_back(std::move(at->second.alarm));
     armed_.erase(at);
   }
-  overdue_.clear();
-  wheel_.Advance(TickNow(), [&](Key key, std::uint64_t deadline) {
-    mutex_.AssertHeld();
-    const auto at = armed_.find(key);
-    if (at == armed_.end() || at->second.tick > deadline) return;  // Set again, for later.
-    due.push_back(std::move(at->second.alarm));
-    armed_.erase(at);
-  });
 }
 
 void AlarmClock::Run() {
@@ -140,7 +143,7 @@ void AlarmClock::Run() {
         if (stopped_) return;
         FollowWallClock();
         TakeDue(due);
-        if (!due.empty()) break;
+        if (!due.empty() || !overdue_.empty()) continue;
         const std::uint64_t look = TickNow() + kLookTicks;
         sleeps_until_ = std::min(wheel_.NextWake().value_or(look), look);
         options_.clock->WaitUntil(changed_, mutex_, milliseconds(sleeps_until_));

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,7 +42,8 @@ struct Alarm {
 // Thread-safe.
 class AlarmClock {
  public:
-  // Called on the thread of this object, with everything that is due, in order.
+  // Called on the thread of this object, with what is due, in order, some at a time. If it blocks,
+  // the rest waits.
   using Due = std::function<void(std::vector<Alarm>&& due)>;
 
   struct Options {
@@ -103,7 +105,7 @@ class AlarmClock {
   Wheel wheel_ ZEZE_GUARDED_BY(mutex_);
   // What counts of the wheel's entries is here.
   std::unordered_map<Key, Armed, KeyHash> armed_ ZEZE_GUARDED_BY(mutex_);
-  std::vector<Key> overdue_ ZEZE_GUARDED_BY(mutex_);  // When they were set.
+  std::deque<Key> overdue_ ZEZE_GUARDED_BY(mutex_);  // To be told, some at a time.
   std::uint64_t sleeps_until_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };

@@ -112,6 +112,7 @@ void Timers::Stop(Application& /*application*/) {
     const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.NotifyAll();
+    room_.NotifyAll();
   }
   alarms_->Stop();
   errands_->Stop();

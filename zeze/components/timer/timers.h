@@ -246,6 +246,7 @@ class Timers final : public TimerTables {
 
   mutable Mutex mutex_;
   CondVar changed_;
+  CondVar room_;  // In due_.
   bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;
   std::deque<Alarm> due_ ZEZE_GUARDED_BY(mutex_);
   std::size_t running_ ZEZE_GUARDED_BY(mutex_) = 0;  // Batches, and timers with a key.

@@ -34,12 +34,14 @@ using std::chrono::nanoseconds;
 // turn soon.
 constexpr std::size_t kBatch = 32;
 
-// So many that others would feel it: then timers rest as long as they compute.
-constexpr std::size_t kCrowd = 512;
+// So many that others would feel it: then timers rest twice as long as they compute.
+constexpr std::size_t kCrowd = 256;
+constexpr std::size_t kDueMax = 1024;  // The rest stays where it is, and may still be canceled.
 constexpr nanoseconds kRestMax = milliseconds(5);
 
 constexpr milliseconds kPutOffMin(50);
 constexpr milliseconds kPutOffMax(5000);
+constexpr milliseconds kOverloadedPutOff(500);
 
 // Of the calling thread.
 struct Usage {
@@ -84,6 +86,8 @@ void Timers::Receive(std::vector<Alarm>&& due) {
     for (Alarm& alarm : due) due_.push_back(std::move(alarm));
   }
   Pump();
+  const MutexLock lock(mutex_);
+  while (due_.size() > kDueMax && !stopping_) room_.Wait(mutex_);
 }
 
 // Starts as many as may run now.
@@ -98,6 +102,7 @@ void Timers::Pump() {
       do {
         batch->push_back(std::move(due_.front()));
         due_.pop_front();
+        if (due_.size() == kDueMax / 2) room_.NotifyAll();
       } while (!keyed && batch->size() < kBatch && !due_.empty() &&
                due_.front().one_by_one_key.empty());
     }
@@ -109,10 +114,13 @@ void Timers::Pump() {
     const MutexLock lock(mutex_);
     --running_;
     if (posted.error().code() == ErrorCode::kShuttingDown) return;
-    // The workers have too much to do: later.
-    put_off_ += batch->size();
-    const std::int64_t later = UnixNow() + kPutOffMax.count() / 10;
+    // The workers have too much to do: all of it later.
+    const std::int64_t later = UnixNow() + kOverloadedPutOff.count();
+    put_off_ += batch->size() + due_.size();
     for (Alarm& alarm : *batch) alarms_->Set(std::move(alarm), later);
+    for (Alarm& alarm : due_) alarms_->Set(std::move(alarm), later);
+    due_.clear();
+    room_.NotifyAll();
     return;
   }
 }
@@ -135,7 +143,7 @@ void Timers::RunBatch(std::vector<Alarm>& batch) {
     const nanoseconds cpu = after.cpu - before.cpu;
     pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
     if (due_.size() > kCrowd && !stopping_) {
-      clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(cpu, kRestMax));
+      clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(2 * cpu, kRestMax));
     }
     --running_;
   }
