@@ -456,6 +456,14 @@ Result<std::optional<std::int64_t>> RedoJournal::KeptSince() const {
   return since;
 }
 
+std::chrono::nanoseconds RedoJournal::AgeBehind(std::int64_t id) const {
+  if (id >= added_id()) return std::chrono::nanoseconds(0);
+  const Result<std::vector<RedoTask>> next = Read(id, 1, 1);
+  if (!next.ok()) return std::chrono::nanoseconds(0);
+  const std::int64_t added_ms = next.value().front().record.added_ms;
+  return std::chrono::milliseconds(std::max<std::int64_t>(store_.NowMs() - added_ms, 0));
+}
+
 Result<void> RedoJournal::SaveRecord(const redo::QueueRecord& record, bool sync) {
   const std::string bytes = EncodeBean(record);
   const StorageWrite write{.table = store_.queue_table_, .key = name_, .value = bytes};

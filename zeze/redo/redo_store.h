@@ -101,6 +101,9 @@ class RedoJournal {
   // When the oldest task was confirmed that is still kept, as far as it is known: Unix ms.
   Result<std::optional<std::int64_t>> KeptSince() const;
 
+  // How long the task behind this one has waited; 0 if there is none.
+  std::chrono::nanoseconds AgeBehind(std::int64_t id) const;
+
   // --- For whoever sends: one at a time. ---
 
   // Synced: from now on a server may have done tasks of this store.
