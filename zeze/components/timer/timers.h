@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -206,6 +207,7 @@ class Timers final : public TimerTables {
   void Receive(std::vector<Alarm>&& due);
   void Pump();
   void RunBatch(std::vector<Alarm>& batch);
+  void RunSome(std::span<Alarm> alarms);
   void Fetch(const std::vector<Alarm>& batch);
   void Fire(Alarm& alarm);
   std::int64_t FireIn(Transaction& tx, const Alarm& alarm);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,9 @@ using std::chrono::nanoseconds;
 // Long enough that one round trip for all of their records pays, short enough that others get their
 // turn soon.
 constexpr std::size_t kBatch = 32;
+
+// Run without a rest: whoever shares the core waits for so long.
+constexpr std::size_t kStride = 8;
 
 // So many that others would feel it: then timers rest twice as long as they compute.
 constexpr std::size_t kCrowd = 256;
@@ -126,11 +130,22 @@ void Timers::Pump() {
 }
 
 void Timers::RunBatch(std::vector<Alarm>& batch) {
+  if (batch.size() > 1) Fetch(batch);
+  for (std::size_t begin = 0; begin < batch.size(); begin += kStride) {
+    RunSome(std::span(batch).subspan(begin, std::min(kStride, batch.size() - begin)));
+  }
+  {
+    const MutexLock lock(mutex_);
+    --running_;
+  }
+  Pump();
+}
+
+void Timers::RunSome(std::span<Alarm> alarms) {
   Clock& clock = *application_->options().clock;
   const Usage before = Usage::Now();
   const nanoseconds begin = clock.Now();
-  if (batch.size() > 1) Fetch(batch);
-  for (Alarm& alarm : batch) {
+  for (Alarm& alarm : alarms) {
     if (alarm.is_local) {
       alarm.local();
     } else {
@@ -138,16 +153,12 @@ void Timers::RunBatch(std::vector<Alarm>& batch) {
     }
   }
   const Usage after = Usage::Now();
-  {
-    const MutexLock lock(mutex_);
-    const nanoseconds cpu = after.cpu - before.cpu;
-    pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
-    if (due_.size() > kCrowd && !stopping_) {
-      clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(2 * cpu, kRestMax));
-    }
-    --running_;
+  const nanoseconds cpu = after.cpu - before.cpu;
+  const MutexLock lock(mutex_);
+  pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
+  if (due_.size() > kCrowd && !stopping_) {
+    clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(2 * cpu, kRestMax));
   }
-  Pump();
 }
 
 // The records of all in one round trip.
