@@ -192,7 +192,7 @@ class ClusterTest : public ::testing::TestWithParam<Engine> {
     all.MarkLost(LostTransactions(all, final_state));
     const history::Report report = history::Check(all, {});
     EXPECT_TRUE(report.ok()) << report.ToString();
-    EXPECT_GT(report.committed_count, 10U) << "there is nothing to check";
+    EXPECT_GT(report.committed_count, 100U) << "there is too little to check";
   }
 
   static void Merge(const history::History& from, std::size_t thread_base, history::History& to) {
@@ -264,7 +264,8 @@ TEST_P(ClusterTest, AZombieStopsItself) {
   zombie->Signal(SIGSTOP);
   ASSERT_TRUE(global_->AwaitLine("is evicted", kPatience)) << global_->said();
   const std::int64_t before = Sum("cluster_counters");
-  while (Sum("cluster_counters") < before + 100) std::this_thread::yield();
+  // On a busy machine, too, there is then enough for CheckHistory.
+  while (Sum("cluster_counters") < before + 400) std::this_thread::yield();
   zombie->Signal(SIGCONT);
 
   EXPECT_EQ(kFencedStatus, zombie->AwaitEnd()) << zombie->said();
