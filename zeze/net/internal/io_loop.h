@@ -1,5 +1,5 @@
 // IoLoop: one network thread: its sockets, its timers, its work of this turn. The only header of
-// this layer, with socket.h, that shows Asio.
+// this layer, with tcp_socket.h, that shows Asio.
 
 #pragma once
 
