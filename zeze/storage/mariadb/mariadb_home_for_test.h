@@ -44,14 +44,16 @@ class FencedMariaDbHome final : public FencedHome {
 
   // The proxy stands in front of the first node; others are opened on every node in turn, the
   // second first.
-  Result<std::unique_ptr<Storage>> Open(int proxy_port) override {
+  Result<std::unique_ptr<Storage>> Open(int proxy_port, Patience patience) override {
     std::string url = urls_[++opened_ % urls_.size()];
     if (proxy_port != 0) {
       url = urls_.front();
       url.replace(PortAt(url), PortText(url).size(), std::to_string(proxy_port));
     }
+    if (patience == Patience::kLong) {
+      return OpenMariaDbStorage({.url = url, .retry_for = std::chrono::minutes(1)});
+    }
     return OpenMariaDbStorage({.url = url,
-                               .statement_timeout = std::chrono::seconds(5),
                                .lock_timeout = std::chrono::seconds(1),
                                .retry_for = std::chrono::milliseconds(1500)});
   }

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, StorageConformanceTest,
 
 class FencedMemoryHome final : public FencedHome {
  public:
-  Result<std::unique_ptr<Storage>> Open(int /*proxy_port*/) override {
+  Result<std::unique_ptr<Storage>> Open(int /*proxy_port*/, Patience /*patience*/) override {
     return OpenMemoryStorage(database_);
   }
 

@@ -35,11 +35,13 @@ class FencedPostgresHome final : public FencedHome {
  public:
   ~FencedPostgresHome() override { SharedPostgresServer().DropDatabase(url_); }
 
-  Result<std::unique_ptr<Storage>> Open(int proxy_port) override {
+  Result<std::unique_ptr<Storage>> Open(int proxy_port, Patience patience) override {
     std::string url = url_;
     if (proxy_port != 0) url.replace(PortAt(), port_text().size(), std::to_string(proxy_port));
+    if (patience == Patience::kLong) {
+      return OpenPostgresStorage({.url = url, .retry_for = std::chrono::minutes(1)});
+    }
     return OpenPostgresStorage({.url = url,
-                                .statement_timeout = std::chrono::seconds(5),
                                 .lock_timeout = std::chrono::milliseconds(200),
                                 .retry_for = std::chrono::milliseconds(800)});
   }

@@ -274,7 +274,11 @@ class MariaDbServer final : public DatabaseServer {
                     "--wsrep-node-address=127.0.0.1", "--wsrep-sst-method=rsync",
                     fmt::format("--wsrep-sst-receive-address=127.0.0.1:{}", FreePort()),
                     fmt::format("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{};"
-                                "ist.recv_addr=127.0.0.1:{};gcache.size=64M",
+                                "ist.recv_addr=127.0.0.1:{};gcache.size=64M;"
+                                // A machine that stands still for seconds is no lost node, and a
+                                // cluster without a majority takes no writes.
+                                "evs.suspect_timeout=PT30S;evs.inactive_timeout=PT1M;"
+                                "evs.install_timeout=PT30S",
                                 node.group_port, FreePort())});
     if (index == 0) command.emplace_back("--wsrep-new-cluster");
   }

@@ -460,7 +460,7 @@ TEST_P(FenceConformanceTest, RenewsAfterALostRenewal) {
 // The server cannot ask: it must not go on to another flush, and may repeat this one.
 TEST_P(FenceConformanceTest, TakesOnlyTheSameFlushAfterAnUnknownOutcome) {
   ZEZE_NEEDS_NETWORK();
-  auto server = OpenBehindProxy();
+  auto server = OpenBehindProxy(Patience::kShort);
   auto watcher = Open();
   server->Start(7);
   ASSERT_EQ(server->FlushOutcome("k", "0"), "ok");
@@ -476,15 +476,15 @@ TEST_P(FenceConformanceTest, TakesOnlyTheSameFlushAfterAnUnknownOutcome) {
     EXPECT_EQ(server->FlushOutcome("other", value), "invalid argument");
     EXPECT_EQ(server->FlushOutcome("k", value), "unknown outcome");
     proxy_->Refuse(false);
-    EXPECT_EQ(server->FlushOutcome("k", value), "ok");
+    EXPECT_EQ(server->FlushUntilKnown("k", value), "ok");
     EXPECT_EQ(watcher->Find("k"), value);
-    EXPECT_EQ(server->FlushOutcome("other", "next"), "ok");
+    EXPECT_EQ(server->FlushUntilKnown("other", "next"), "ok");
   }
 }
 
 TEST_P(FenceConformanceTest, SaysFencedIfEvictedWhileAFlushWasUnknown) {
   ZEZE_NEEDS_NETWORK();
-  auto server = OpenBehindProxy();
+  auto server = OpenBehindProxy(Patience::kShort);
   const std::int64_t epoch = server->Start(7);
   ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
   auto global = Open();
@@ -496,7 +496,7 @@ TEST_P(FenceConformanceTest, SaysFencedIfEvictedWhileAFlushWasUnknown) {
   ASSERT_TRUE(global->fence().Evict(7, epoch, 0, term).ok());
   proxy_->Refuse(false);
 
-  EXPECT_EQ(server->FlushOutcome("k", "2"), "fenced");
+  EXPECT_EQ(server->FlushUntilKnown("k", "2"), "fenced");
   EXPECT_EQ(global->Find("k"), "1");
 }
 
@@ -574,7 +574,7 @@ TEST_P(FenceConformanceTest, GivesUpAFlushThatWaitsTooLong) {
   if (!home_->writers_wait()) GTEST_SKIP() << "no writer waits for another one here";
   auto holder = OpenBehindProxy();
   holder->Start(7);
-  auto waiter = Open();
+  auto waiter = Open(0, Patience::kShort);
   waiter->Start(8);
   ASSERT_EQ(waiter->FlushOutcome("k", "0"), "ok");
   std::future<std::string> outcome = FlushUpToCommit(*holder, 7, "k", "1");
@@ -609,7 +609,7 @@ TEST_P(FenceConformanceTest, GoesOnAfterARestartOfTheDatabase) {
 
 TEST_P(FenceConformanceTest, SaysUnavailableWhileTheDatabaseIsGone) {
   ZEZE_NEEDS_NETWORK();
-  auto server = OpenBehindProxy();
+  auto server = OpenBehindProxy(Patience::kShort);
   server->Start(7);
   ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
   proxy_->Refuse(true);
@@ -622,8 +622,8 @@ TEST_P(FenceConformanceTest, SaysUnavailableWhileTheDatabaseIsGone) {
   EXPECT_EQ(server->fence().RaiseTerm(0, "somebody").error().code(), ErrorCode::kUnavailable);
 
   proxy_->Refuse(false);
-  EXPECT_EQ(server->Find("k"), "1");
-  EXPECT_EQ(server->FlushOutcome("k", "2"), "ok");
+  EXPECT_EQ(server->FlushUntilKnown("k", "2"), "ok");
+  EXPECT_EQ(server->Find("k"), "2");
 }
 
 #undef ZEZE_NEEDS_NETWORK

@@ -25,13 +25,18 @@
 
 namespace zeze {
 
+// How long a process tries again before it says that there is no database. A test whose database is
+// there must not fail because the machine stands still for some seconds; a test whose database is
+// gone would wait for nothing.
+enum class Patience { kLong, kShort };
+
 // One database, and the ways into it.
 class FencedHome {
  public:
   virtual ~FencedHome() = default;
 
-  // As one more server process, with short time-outs. Through that port if it is not 0.
-  virtual Result<std::unique_ptr<Storage>> Open(int proxy_port) = 0;
+  // As one more server process. Through that port if it is not 0.
+  virtual Result<std::unique_ptr<Storage>> Open(int proxy_port, Patience patience) = 0;
 
   // --- for databases behind a network; 0 otherwise, and the tests that need one are skipped ---
 
@@ -107,6 +112,17 @@ class FencedProcess {
     return Outcome(Flush(key, value));
   }
 
+  // The same flush again until its outcome is known, as servers do.
+  std::string FlushUntilKnown(std::string_view key, std::string_view value) {
+    const auto deadline = SystemClock().Now() + std::chrono::minutes(1);
+    std::string outcome;
+    do {
+      outcome = FlushOutcome(key, value);
+    } while ((outcome == "unknown outcome" || outcome == "unavailable") &&
+             SystemClock().Now() < deadline);
+    return outcome;
+  }
+
   static std::string Outcome(const Result<void>& result) {
     return result.ok() ? "ok" : std::string(ToString(result.error().code()));
   }
@@ -127,16 +143,16 @@ class FenceConformanceTest : public testing::TestWithParam<FencedDriver> {
  protected:
   FenceConformanceTest() : home_(GetParam().make_home()) {}
 
-  std::unique_ptr<FencedProcess> Open(int proxy_port = 0) {
-    Result<std::unique_ptr<Storage>> opened = home_->Open(proxy_port);
+  std::unique_ptr<FencedProcess> Open(int proxy_port = 0, Patience patience = Patience::kLong) {
+    Result<std::unique_ptr<Storage>> opened = home_->Open(proxy_port, patience);
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return std::make_unique<FencedProcess>(std::move(opened).value());
   }
 
   // Behind a proxy of its own.
-  std::unique_ptr<FencedProcess> OpenBehindProxy() {
+  std::unique_ptr<FencedProcess> OpenBehindProxy(Patience patience = Patience::kLong) {
     proxy_ = std::make_unique<LoopbackProxy>(home_->port());
-    return Open(proxy_->port());
+    return Open(proxy_->port(), patience);
   }
 
   void AwaitOpenFlush(std::int32_t server_id) {
