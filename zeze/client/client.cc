@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,7 +69,8 @@ class Client::Impl {
     // Too many come at once; the gateway closes the connection.
     service_.Handle<RetryAfter>([this](const Message<RetryAfter>& message) {
       MutexLock lock(mutex_);
-      at_least_ = std::chrono::milliseconds(std::max(message.argument.milliseconds, 0));
+      const std::chrono::milliseconds wanted(std::max(message.argument.milliseconds, 0));
+      at_least_ = std::min<nanoseconds>(wanted, options_.retry_after_max);
     });
     service_.HandleUnknown([](Connection& connection, const RawFrame& frame) -> Result<void> {
       ZEZE_LOG_DEBUG("{}: dropped a message of module {} protocol {}", connection.Describe(),
@@ -131,9 +133,9 @@ class Client::Impl {
 
   // Before Start.
   std::function<void(const BReportError&)> on_report_error_;
-  std::function<void()> on_ready_;
-  std::function<void(const Error&)> on_lost_;
-  std::function<void(const Error&)> on_attempt_failed_;
+  std::function<void()> on_ready_ = [] {};
+  std::function<void(const Error&)> on_lost_ = [](const Error&) {};
+  std::function<void(const Error&)> on_attempt_failed_ = [](const Error&) {};
 
  private:
   // The door for timers and authentications, which may come when the client has ended.
@@ -193,8 +195,9 @@ class Client::Impl {
       MutexLock lock(mutex_);
       if (attempt != attempt_ || ready_ != nullptr || stopped_) return;
       EndAttempt(why);
+      news_.emplace_back([this, why] { on_attempt_failed_(why); });
     }
-    if (on_attempt_failed_) on_attempt_failed_(why);
+    TellNews();
   }
 
   void OnDelayOver(std::uint64_t attempt) {
@@ -248,22 +251,43 @@ class Client::Impl {
       ready_ = connection;
       delay_ = nanoseconds(0);
       changed_.NotifyAll();
+      news_.emplace_back([this] { on_ready_(); });
     }
-    if (on_ready_) on_ready_();
+    TellNews();
   }
 
   void OnClose(const Connection& connection, const Error& why) {
-    bool was_ready = false;
     {
       MutexLock lock(mutex_);
       if (current_.get() != &connection) return;
-      was_ready = ready_ != nullptr;
+      const bool was_ready = ready_ != nullptr;
       ready_ = nullptr;
       current_ = nullptr;
       if (!stopped_) EndAttempt(why);
+      news_.emplace_back([this, was_ready, why] {
+        if (was_ready) {
+          on_lost_(why);
+        } else {
+          on_attempt_failed_(why);
+        }
+      });
     }
-    const auto& callback = was_ready ? on_lost_ : on_attempt_failed_;
-    if (callback) callback(why);
+    TellNews();
+  }
+
+  // One thread tells at a time, in the order in which things happened: a login may be answered on
+  // any thread, and the connection be lost on its own.
+  void TellNews() {
+    MutexLock lock(mutex_);
+    if (std::exchange(telling_, true)) return;
+    while (!news_.empty()) {
+      const std::function<void()> next = std::move(news_.front());
+      news_.pop_front();
+      mutex_.Unlock();
+      next();
+      mutex_.Lock();
+    }
+    telling_ = false;
   }
 
   IoThreads& io_;
@@ -280,8 +304,10 @@ class Client::Impl {
   nanoseconds at_least_ ZEZE_GUARDED_BY(mutex_){0};  // But so long.
   std::string last_failure_ ZEZE_GUARDED_BY(mutex_) = "it was not started";
   std::shared_ptr<Connector> connector_ ZEZE_GUARDED_BY(mutex_);
-  ConnectionPtr current_ ZEZE_GUARDED_BY(mutex_);  // Open.
-  ConnectionPtr ready_ ZEZE_GUARDED_BY(mutex_);    // The same, once authenticated.
+  ConnectionPtr current_ ZEZE_GUARDED_BY(mutex_);                   // Open.
+  ConnectionPtr ready_ ZEZE_GUARDED_BY(mutex_);                     // The same, once authenticated.
+  std::deque<std::function<void()>> news_ ZEZE_GUARDED_BY(mutex_);  // To be told, in order.
+  bool telling_ ZEZE_GUARDED_BY(mutex_) = false;
 
   Service service_;  // Ends first: its callbacks use the rest.
 };

@@ -66,6 +66,8 @@ struct ClientOptions {
   // come at once. From the beginning once the client was ready.
   std::chrono::nanoseconds first_delay = std::chrono::seconds(1);
   std::chrono::nanoseconds delay_max = std::chrono::seconds(8);
+  // A gateway that is crowded says when to come again; nobody is sent away for longer than that.
+  std::chrono::nanoseconds retry_after_max = std::chrono::minutes(2);
   // To connect and authenticate; then the next gateway is tried.
   std::chrono::nanoseconds attempt_timeout = std::chrono::seconds(5);
 };

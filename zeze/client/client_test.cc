@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -220,6 +221,29 @@ TEST_F(ClientTest, AuthenticatesOnEveryConnectionWithANewArgument) {
   EXPECT_THAT(gate_.story.AwaitLines(2), ElementsAre("auth 1", "auth 2"));
 }
 
+// A login may be answered on any thread, while the network's thread sees the connection end.
+TEST_F(ClientTest, WhatHappensIsToldInOrder) {
+  std::thread answering;
+  ClientOptions options = Options();
+  options.authenticate = [&](const ConnectionPtr&,
+                             const std::function<void(const Result<void>&)>& done) {
+    if (answering.joinable()) return;  // The second one is never let in.
+    answering = std::thread([done] { done({}); });
+  };
+  const auto client = NewClient(options);
+  client->OnReady([&] {
+    client->connection()->Close("test");
+    const auto deadline = SystemClock().Now() + kPatience;
+    while (client->ready() && SystemClock().Now() < deadline) std::this_thread::yield();
+    story_.Add("ready");
+  });
+  ASSERT_TRUE(client->Start().ok());
+
+  EXPECT_THAT(story_.AwaitLines(2), ElementsAre("ready", "lost"));
+
+  answering.join();
+}
+
 TEST_F(ClientTest, TriesAgainWhenItIsRefused) {
   int tokens = 0;
   ClientOptions options = Options();
@@ -306,6 +330,17 @@ TEST_F(ClientTest, ComesAgainWhenTheGatewaySaysSo) {
 
   EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
   EXPECT_GE(SystemClock().Now() - before, milliseconds(300));
+}
+
+TEST_F(ClientTest, NobodyIsSentAwayForLongerThanTheClientAllows) {
+  ClientOptions options = Options();
+  options.retry_after_max = milliseconds(100);
+  const auto client = StartClient(options);
+
+  ASSERT_TRUE(gate_.client()->Send<RetryAfter>({.milliseconds = INT32_MAX}).ok());
+  gate_.client()->CloseWhenSent("too many at once");
+
+  EXPECT_THAT(story_.AwaitLines(3), ElementsAre("ready", "lost", "ready"));
 }
 
 TEST_F(ClientTest, NeedsAGateway) {

@@ -81,6 +81,11 @@ bool TokenAuthenticator::IsSigned(std::string_view signature, std::string_view p
 }
 
 Result<void> TokenAuthenticator::CheckTimes(const BToken& token, std::int64_t now) const {
+  // No number is trusted to be one that can be reckoned with.
+  if (token.issued < 0 || token.expires < token.issued) {
+    return Wrong(fmt::format("the token is issued at {} and expires at {}, before that",
+                             token.issued, token.expires));
+  }
   if (now >= token.expires) {
     return Error(ErrorCode::kNotFound,
                  fmt::format("the token expired {} ms ago", now - token.expires));
@@ -89,8 +94,7 @@ Result<void> TokenAuthenticator::CheckTimes(const BToken& token, std::int64_t no
     return Wrong(fmt::format("the token comes from {} ms in the future: are the clocks set?",
                              token.issued - now));
   }
-  // Neither number is trusted to be small.
-  if (token.issued < 0 || token.expires - token.issued > options_.life_max.count()) {
+  if (token.expires - token.issued > options_.life_max.count()) {
     return Wrong(fmt::format("the token lives longer than {} ms", options_.life_max.count()));
   }
   if (token.issued < started_) {

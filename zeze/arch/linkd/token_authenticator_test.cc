@@ -95,6 +95,10 @@ TEST_F(TokenAuthenticatorTest, ExpiredFutureOldAndLongOnesAreRefused) {
   lasting.issued = INT64_MIN;
   lasting.expires = INT64_MAX;
   EXPECT_NE("alice", Show(SignToken(key_, lasting)));
+
+  BToken ended = Fresh();
+  ended.expires = INT64_MIN;
+  EXPECT_NE(Show(SignToken(key_, ended)).find("before that"), std::string::npos);
 }
 
 TEST_F(TokenAuthenticatorTest, AudienceVersionAccountAndIdMustFit) {
