@@ -213,9 +213,10 @@ class ConnectionImpl final : public Connection,
   bool hung_up_ = false;
   std::atomic<bool> peer_failed_ = false;
   bool finished_ = false;
-  bool reading_ = false;   // Input is wanted.
-  bool readable_ = false;  // There may be unread input, and no further news of it comes.
-  bool ending_ = false;    // The end of the input may stand behind it.
+  bool reading_ = false;         // Input is wanted.
+  bool readable_ = false;        // There may be unread input, and no further news of it comes.
+  bool read_on_posted_ = false;  // And the loop will come back to it.
+  bool ending_ = false;          // The end of the input may stand behind it.
   bool write_waiting_ = false;
   bool backlog_ = false;  // There are frames in input_ that have not been looked at.
   std::unique_ptr<TlsStream> tls_;

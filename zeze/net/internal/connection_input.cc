@@ -58,15 +58,16 @@ void ConnectionImpl::OnSocket(std::uint32_t news) {
   if ((news & ~std::uint32_t{EPOLLOUT}) == 0) return;
   readable_ = true;
   if ((news & ~std::uint32_t{EPOLLOUT | EPOLLIN}) != 0) ending_ = true;
-  if (reading_) OnReadable();
+  if (reading_ && !read_on_posted_) OnReadable();
 }
 
 void ConnectionImpl::StartReading() {
   if (reading_ || finished_ || closing_) return;
   reading_ = true;
-  // After the others of this turn.
-  if (readable_) {
+  // After the others of this turn; once in a turn, whatever news comes meanwhile.
+  if (readable_ && !std::exchange(read_on_posted_, true)) {
     loop_.Post(Task("read on", [self = Self()] {
+      self->read_on_posted_ = false;
       if (self->reading_ && self->readable_) self->OnReadable();
     }));
   }
