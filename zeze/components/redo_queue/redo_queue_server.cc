@@ -375,7 +375,9 @@ void RedoQueueServer::Note(Queue& queue, const BQueueTask& task, const Outcome& 
     return;
   }
   if (code != result_code::kSuccess) {
-    NoteFailure(queue, task, outcome.handler_failed ? code : result_code::kNotImplement);
+    // An infrastructure that fails is nobody's fault. Only a task without a handler is refused so:
+    // a client that asks how far the queue is needs none.
+    if (outcome.handler_failed || code == result_code::kNotImplement) NoteFailure(queue, task);
     return;
   }
   {
@@ -404,7 +406,7 @@ void RedoQueueServer::Note(Queue& queue, const BQueueTask& task, const Outcome& 
   }
 }
 
-void RedoQueueServer::NoteFailure(Queue& queue, const BQueueTask& task, std::int64_t code) {
+void RedoQueueServer::NoteFailure(Queue& queue, const BQueueTask& task) {
   const auto handler = queue.handlers.find(task.TaskType);
   if (handler == queue.handlers.end()) {
     Raise(queue, {.kind = RedoAlarmKind::kTaskRefused,
@@ -415,8 +417,6 @@ void RedoQueueServer::NoteFailure(Queue& queue, const BQueueTask& task, std::int
                                       task.TaskType, task.TaskId)});
     return;
   }
-  // An infrastructure that fails is nobody's fault.
-  if (code == result_code::kNotImplement) return;
   bool stops = false;
   {
     MutexLock lock(queue.mutex);

@@ -177,7 +177,7 @@ class RedoQueueServer final : public Zeze::Builtin::RedoQueue::ModuleRedoQueueBa
   std::int64_t RunHandler(Transaction& tx, Queue& queue, const BQueueTask& task, Outcome& outcome);
   void Park(Transaction& tx, const BQueueTask& task, std::string reason);
   void Note(Queue& queue, const BQueueTask& task, const Outcome& outcome);
-  void NoteFailure(Queue& queue, const BQueueTask& task, std::int64_t code);
+  void NoteFailure(Queue& queue, const BQueueTask& task);
   void Raise(Queue& queue, RedoAlarm alarm);
   std::int64_t NowMs() const;
 

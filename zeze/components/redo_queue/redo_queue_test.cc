@@ -66,6 +66,10 @@ class Alarms {
       changed_.Wait(mutex_);
     }
   }
+  std::size_t count() {
+    MutexLock lock(mutex_);
+    return alarms_.size();
+  }
 
  private:
   Mutex mutex_;
@@ -541,6 +545,16 @@ TEST_F(RedoQueueTest, AnswersAClientOfZeze16AsItExpects) {
   EXPECT_EQ(old.Run(2, 1, kFickle).first, result_code::kLogicError);
   EXPECT_EQ(old.Run(2, 1), Answer(0, 2));
   EXPECT_EQ(shop->Balance(), 2);
+}
+
+// It names no task: nothing is wrong with any.
+TEST_F(RedoQueueTest, AQuestionThatAServerInTroubleCannotAnswerRaisesNoAlarm) {
+  OldClient old(shop->address());
+  shop->application->engine().Abandon();
+
+  EXPECT_NE(old.Run(0, -1, 0).first, result_code::kSuccess);
+
+  EXPECT_EQ(shop_alarms.count(), 0U);
 }
 
 TEST_F(RedoQueueTest, PeerDefect31AClientOfZeze16ThatLostItsStoreIsRefused) {
