@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,9 +21,12 @@
 #include "Zeze/Builtin/Game/Online.h"
 #include "Zeze/Builtin/LinkdAuth.h"
 #include "arena/Board.h"
+#include "arena/Buff.h"
+#include "arena/Mail.h"
 #include "arena/Map.h"
 #include "arena/Player.h"
 #include "arena/World.h"
+#include "mail.h"
 #include "maps.h"
 #include "players.h"
 #include "zeze/admin/operator_key.h"
@@ -48,12 +52,19 @@ constexpr const char* kLinkdName = "arena.Linkd";
 
 constexpr milliseconds kAnswerPatience{2000};
 constexpr std::chrono::seconds kAwayMax{10};
+constexpr std::chrono::seconds kSoberPatience{25};
+constexpr int kMailsShown = 20;
+constexpr int kMailsAtATime = 3;  // To claim, and to delete.
 
 struct Counts {
   std::atomic<std::int64_t> moves = 0;
   std::atomic<std::int64_t> fights = 0;
   std::atomic<std::int64_t> trades = 0;
   std::atomic<std::int64_t> maps = 0;
+  std::atomic<std::int64_t> drinks = 0;
+  std::atomic<std::int64_t> claims = 0;
+  std::atomic<std::int64_t> deletes = 0;
+  std::atomic<std::int64_t> endless = 0;   // Buffs that did not end.
   std::atomic<std::int64_t> refused = 0;   // By the rules of the game.
   std::atomic<std::int64_t> repeated = 0;  // Requests that were not answered at first.
   std::atomic<std::int64_t> logins = 0;
@@ -97,6 +108,8 @@ class Bot {
     client_.OnReportError([this](const auto&) { inside_ = false; });
     client_.On<arena::Map::SView>([](const auto&) {});
     client_.On<arena::Map::SStruck>([](const auto&) {});
+    client_.On<arena::Mail::SNewMail>([](const auto&) {});
+    client_.On<arena::Buff::SBuff>([](const auto&) {});
   }
 
   void Play(nanoseconds end) {
@@ -107,7 +120,7 @@ class Bot {
         zeze::SystemClock().SleepFor(milliseconds(200 + random_() % 200));
         continue;
       }
-      switch (random_() % 8) {
+      switch (random_() % 10) {
         case 0:
           Trade(end);
           break;
@@ -118,11 +131,18 @@ class Bot {
         case 3:
           if (random_() % 4 == 0) inside_ = false;  // To another map.
           break;
+        case 4:
+          Drink(end);
+          break;
+        case 5:
+          LookAtMails(end);
+          break;
         default:
           Move();
       }
       zeze::SystemClock().SleepFor(milliseconds(500 + random_() % 1000));
     }
+    if (drank_) AwaitSober(end + kSoberPatience);
     client_.Stop();
   }
 
@@ -140,6 +160,11 @@ class Bot {
     if (away_since_ && came_in_) longest_away_ = std::max(longest_away_, Now() - *away_since_);
     away_since_.reset();
   }
+
+  struct Answer {
+    std::int64_t code = -1;     // -1: none in time; nobody knows.
+    bool asked_before = false;  // An earlier request, without an answer, may have done it.
+  };
 
   template <typename P>
   std::optional<zeze::RpcReply<P>> Call(const typename P::Argument& argument) {
@@ -185,8 +210,7 @@ class Bot {
   }
 
   void Fight(nanoseconds end) {
-    const std::int64_t number = ++request_;
-    if (Repeat<arena::Map::Attack>({.request = number}, end)) ++counts_.fights;
+    if (Repeat<arena::Map::Attack>({.request = ++request_}, end).code == 0) ++counts_.fights;
   }
 
   void Trade(nanoseconds end) {
@@ -194,43 +218,94 @@ class Bot {
     const std::int64_t seller =
         RoleOf(fmt::format("bot-{}", random_() % static_cast<std::uint64_t>(options_.count)));
     if (seller == role_) return;
-    const bool done =
+    const Answer answer =
         Repeat<arena::Player::Trade>({.request = number,
                                       .seller = seller,
                                       .good = static_cast<std::int32_t>(random_() % kGoodKinds) + 1,
                                       .price = static_cast<std::int64_t>(random_() % 10) + 1},
                                      end);
-    if (!done) return;
+    if (answer.code != 0) return;
     ++counts_.trades;
     receipts_.Add(role_, number);
   }
 
-  // Until it is answered. False: not done, or nobody knows.
+  void Drink(nanoseconds end) {
+    if (Repeat<arena::Buff::Drink>({.request = ++request_}, end).code != 0) return;
+    ++counts_.drinks;
+    drank_ = true;
+  }
+
+  // What was drunk wears off, without anybody's help.
+  void AwaitSober(nanoseconds end) {
+    while (Now() < end) {
+      const auto reply = Call<arena::Buff::Look>({});
+      if (reply && reply->ok() && reply->result.power == 0) return;
+      zeze::SystemClock().SleepFor(milliseconds(200 + random_() % 300));
+    }
+    ++counts_.endless;
+  }
+
+  void LookAtMails(nanoseconds end) {
+    const auto reply = Call<arena::Mail::List>({.count = kMailsShown});
+    if (!reply || !reply->ok()) return;
+    int to_claim = kMailsAtATime;
+    int to_delete = kMailsAtATime;
+    for (const auto& shown : reply->result.mails) {
+      // What was claimed or deleted stays so.
+      if (deleted_.contains(shown.id)) ++counts_.impossible;
+      if (claimed_.contains(shown.id) && !shown.mail.claimed) ++counts_.impossible;
+      if (!shown.mail.claimed && shown.mail.gold > 0) {
+        if (to_claim-- > 0) ClaimMail(shown.id, end);
+      } else if (!shown.mail.read) {
+        Repeat<arena::Mail::Read>({.id = shown.id}, end);
+      } else if (to_delete-- > 0) {
+        DeleteMail(shown.id, end);
+      }
+    }
+  }
+
+  // Nobody else claims or deletes its mails.
+  void ClaimMail(std::int64_t id, nanoseconds end) {
+    const Answer answer = Repeat<arena::Mail::Claim>({.id = id}, end);
+    if (answer.code != 0 && !DoneBefore(answer, arena::Mail::NothingToClaim)) return;
+    ++counts_.claims;
+    claimed_.insert(id);
+  }
+  void DeleteMail(std::int64_t id, nanoseconds end) {
+    const Answer answer = Repeat<arena::Mail::Delete>({.id = id}, end);
+    if (answer.code != 0 && !DoneBefore(answer, arena::Mail::NoSuchMail)) return;
+    ++counts_.deletes;
+    deleted_.insert(id);
+  }
+  bool DoneBefore(const Answer& answer, std::int32_t code) {
+    if (answer.code != Mails::ErrorCode(code)) return false;
+    if (!answer.asked_before) ++counts_.impossible;
+    return true;
+  }
+
+  // Until it is answered.
   template <typename P>
-  bool Repeat(const typename P::Argument& argument, nanoseconds end) {
+  Answer Repeat(const typename P::Argument& argument, nanoseconds end) {
+    Answer answer;
     while (Now() < end) {
       if (inside_ || GoInside()) {
         const auto reply = Call<P>(argument);
         if (!reply) inside_ = false;
-        if (reply && reply->ok()) {
-          Back();
-          return true;
-        }
         // Of a module: the rules say no. Others are of servers that come and go.
-        if (reply && reply->result_code > 0) {
+        if (reply && reply->result_code >= 0) {
           Back();
-          ++counts_.refused;
-          if (reply->result_code == Maps::ErrorCode(arena::Map::NotHere)) {
-            inside_ = false;
-          }
-          return false;
+          answer.code = reply->result_code;
+          if (answer.code != 0) ++counts_.refused;
+          if (answer.code == Maps::ErrorCode(arena::Map::NotHere)) inside_ = false;
+          return answer;
         }
+        answer.asked_before = true;
       }
       Away();
       ++counts_.repeated;
       zeze::SystemClock().SleepFor(milliseconds(200 + random_() % 200));
     }
-    return false;
+    return answer;
   }
 
   const BotOptions& options_;
@@ -241,6 +316,9 @@ class Bot {
   std::int64_t role_ = 0;
   std::int64_t request_ = 0;
   std::int64_t sequence_ = 0;
+  std::set<std::int64_t> claimed_;  // Mails.
+  std::set<std::int64_t> deleted_;
+  bool drank_ = false;
   bool came_in_ = false;
   std::optional<nanoseconds> away_since_;
   nanoseconds longest_away_{0};
@@ -278,12 +356,16 @@ int PlayBots(const BotOptions& options) {
   fmt::print("bots: {} moves, {} fights, {} trades, {} map changes, {} refused by the rules\n",
              counts.moves.load(), counts.fights.load(), counts.trades.load(), counts.maps.load(),
              counts.refused.load());
+  fmt::print("bots: {} potions, {} mails claimed, {} deleted\n", counts.drinks.load(),
+             counts.claims.load(), counts.deletes.load());
   fmt::print("bots: {} requests repeated, {} logins, longest absence {} ms, {} never came in\n",
              counts.repeated.load(), counts.logins.load(),
              std::chrono::duration_cast<milliseconds>(longest).count(), absent);
   if (counts.impossible > 0) fmt::print("bots: {} impossible things\n", counts.impossible.load());
+  if (counts.endless > 0) fmt::print("bots: {} buffs did not end\n", counts.endless.load());
   std::fflush(stdout);
-  return absent == 0 && longest <= kAwayMax && counts.impossible == 0 ? 0 : 1;
+  const bool well = absent == 0 && longest <= kAwayMax && counts.impossible == 0;
+  return well && counts.endless == 0 ? 0 : 1;
 }
 
 }  // namespace arena_example

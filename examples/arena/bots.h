@@ -20,7 +20,7 @@ struct BotOptions {
 };
 
 // Plays and says how it went; returns the exit code: 1 if a bot was away for longer than ten
-// seconds, or if it saw something that cannot be.
+// seconds, or if it saw something that cannot be, or if what it drank did not wear off.
 int PlayBots(const BotOptions& options);
 
 }  // namespace arena_example

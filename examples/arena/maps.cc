@@ -14,6 +14,7 @@
 
 #include "arena/Map.h"
 #include "board.h"
+#include "buffs.h"
 #include "players.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/provider/links.h"
@@ -97,7 +98,7 @@ std::int64_t Maps::ProcessAttack(zeze::Transaction& tx, zeze::Session& session,
   const std::int64_t role = RoleOf(session.account());
   std::int64_t target = attack.target;
   zeze::arch::LinkAddress target_address;
-  bool won = false;
+  int luck = 0;  // Per cent.
   {
     const std::lock_guard lock(mutex_);
     const auto place = places_.find(role);
@@ -106,7 +107,7 @@ std::int64_t Maps::ProcessAttack(zeze::Transaction& tx, zeze::Session& session,
       const std::vector<BSeen> near = NearLocked(place->second);
       if (!near.empty()) target = near[random_() % near.size()].role;
     }
-    won = random_() % 2 == 0;
+    luck = static_cast<int>(random_() % 100);
     if (const auto found = places_.find(target); found != places_.end()) {
       target_address = found->second.visitor.address;
     }
@@ -117,12 +118,14 @@ std::int64_t Maps::ProcessAttack(zeze::Transaction& tx, zeze::Session& session,
     auto attacker = players_.tPlayer.Edit(tx, role);
     auto defender = players_.tPlayer.Edit(tx, target);
     if (!defender) return ErrorCode(arena::Map::NobodyNear);
+    const bool won = luck < 50 + buffs_.PowerOf(tx, role) - buffs_.PowerOf(tx, target);
     auto& winner = won ? attacker : defender;
     auto& loser = won ? defender : attacker;
     const std::int64_t booty = std::min(kBooty, loser->gold);
     loser->gold -= booty;
     winner->gold += booty;
     winner->score += 1;
+    ++winner->wonToday;
     loser->score = std::max<std::int64_t>(0, loser->score - 1);
     ++attacker->fights;
     ++defender->fights;

@@ -20,6 +20,7 @@
 namespace arena_example {
 
 class Board;
+class Buffs;
 class Players;
 
 inline constexpr int kMapCount = 8;
@@ -28,8 +29,9 @@ inline constexpr std::int64_t kBooty = 3;
 
 class Maps final : public arena::Map::ModuleMapBase {
  public:
-  // Both outlive the maps.
-  Maps(Players& players, Board& board) : players_(players), board_(board) {}
+  // All outlive the maps.
+  Maps(Players& players, Board& board, Buffs& buffs)
+      : players_(players), board_(board), buffs_(buffs) {}
 
   std::int64_t ProcessMove(zeze::Session& session, const arena::Map::BMove& move) override;
   std::int64_t ProcessAttack(zeze::Transaction& tx, zeze::Session& session,
@@ -77,6 +79,7 @@ class Maps final : public arena::Map::ModuleMapBase {
 
   Players& players_;
   Board& board_;
+  Buffs& buffs_;
   zeze::arch::Links* links_ = nullptr;
 
   std::mutex mutex_;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Starts the whole arena on this machine: database, Global, service manager, two gateways, four
-servers, bots and a page to play along. See README.md beside this file; ./dev demo runs it.
+servers, a shop, bots and a page to play along. See README.md beside this file; ./dev demo runs it.
 
---check plays for a minute without a person, kills a server and a gateway meanwhile, and fails if
-anything of a player was lost or doubled."""
+--check plays for a minute without a person, kills a server, the shop and a gateway meanwhile, and
+fails if anything of a player was lost or doubled."""
 
 import argparse
 import functools
@@ -30,6 +30,11 @@ MAP_SERVERS = (3, 4)
 LINKDS = (1, 2)
 # How long a server that is lost may still read; then its records are free for others.
 LEASE = "3s"
+# After that others take over what a server has left behind, its timers for one.
+OFFLINE_DELAY_MS = 2000
+DOWN_SECONDS = 6  # Of a server, if others are to take over.
+# When a new day begins in the arena, a cron expression: a day of a quarter of a minute.
+DAILY_RESET = "0/15 * * * * ?"
 
 
 def free_port():
@@ -144,10 +149,13 @@ class Cluster:
         self.client_ports = {linkd: free_port() for linkd in LINKDS}
         self.page_ports = {linkd: free_port() for linkd in LINKDS}
         self.provider_ports = {linkd: free_port() for linkd in LINKDS}
+        self.shop_ports = {server: free_port() for server in GAME_SERVERS + MAP_SERVERS}
         self.services = []
         self.visited = False  # A person has come in.
         self.linkds = {}
         self.servers = {}
+        self.shop = None
+        self.orders = directory / "orders"
 
     def start(self):
         say("starting the database")
@@ -155,7 +163,8 @@ class Cluster:
         say("starting Global and the service manager")
         self.start_service("service-manager", [
             self.zeze, "service-manager", "--ip", "127.0.0.1", "--port",
-            self.service_manager_port, "--data", self.directory / "registry"],
+            self.service_manager_port, "--data", self.directory / "registry",
+            "--offline-delay", OFFLINE_DELAY_MS],
             self.service_manager_port)
         self.start_service("global", [
             self.zeze, "global", "--ip", "127.0.0.1", "--port", self.global_port, "--database",
@@ -191,6 +200,14 @@ class Cluster:
         for process in self.servers.values():
             process.wait_said("is ready")
 
+    def start_shop(self, players):
+        command = [self.arena, "recharge", "--store", self.directory / "shop",
+                   "--orders", self.orders, "--players", players]
+        for port in self.shop_ports.values():
+            command += ["--server", port]
+        self.shop = Process("shop", command, self.directory)
+        self.shop.start()
+
     def agent_configuration(self):
         return f"""  <ServiceConf Name="Zeze.Services.ServiceManager.Agent">
     <Connector HostNameOrAddress="127.0.0.1" Port="{self.service_manager_port}"/>
@@ -213,6 +230,7 @@ class Cluster:
 """
 
     def server_configuration(self, server):
+        shop_port = self.shop_ports.get(server, 0)
         return f"""<zeze ServerId="{server}" CheckpointPeriod="1000" WorkerThreads="64"
     GlobalLease="{LEASE}" GlobalCacheManagerHostNameOrAddress="127.0.0.1"
     GlobalCacheManagerPort="{self.global_port}">
@@ -220,6 +238,12 @@ class Cluster:
 {self.agent_configuration()}  <!-- What a player was told is never lost. -->
   <TableConf Name="arena_Player_tPlayer" CacheCapacity="100000" CheckpointWhenCommit="true"/>
   <TableConf Name="arena_Player_tReceipt" CacheCapacity="100000" CheckpointWhenCommit="true"/>
+  <TableConf Name="arena_Mail_tBox" CacheCapacity="100000" CheckpointWhenCommit="true"/>
+  <TableConf Name="arena_Buff_tBuff" CacheCapacity="100000" CheckpointWhenCommit="true"/>
+  <ServiceConf Name="RedoQueueServer">
+    <Acceptor Ip="127.0.0.1" Port="{shop_port}"/>
+  </ServiceConf>
+  <CustomizeConf Name="Arena" DailyReset="{DAILY_RESET}" DeletedKept="10"/>
 </zeze>
 """
 
@@ -227,14 +251,20 @@ class Cluster:
         return [*self.services, *self.servers.values()]
 
     def fail_over(self, kind):
-        """Kills a server or a gateway; it is started again at once, as a daemon would do."""
-        victim = random.choice(list((self.servers if kind == "server" else self.linkds).values()))
-        say(f"kill -9 {victim.name}")
+        """Kills something. It is started again at once, as a daemon would do; but a server, each
+        second time, only after others have taken over what it left. Returns what was started."""
+        victim = self.shop if kind == "shop" else random.choice(
+            list((self.servers if kind == "server" else self.linkds).values()))
+        down = DOWN_SECONDS if kind == "server" and random.random() < 0.5 else 0
+        say(f"kill -9 {victim.name}" + (f", for {down} s" if down else ""))
         victim.kill()
+        time.sleep(down)
         victim.start()
         return victim
 
     def stop(self):
+        if self.shop is not None:
+            self.shop.stop()
         for process in reversed(self.processes()):
             process.stop()
         self.database.server.stop()
@@ -295,12 +325,13 @@ def play(options, cluster, page_url):
     with open(cluster.directory / "bots.log", "wb") as log:
         bots = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
                                 stderr=log)
+    cluster.start_shop(options.bots)
     visitor = None
     if options.visitor:
         visitor = subprocess.Popen(options.visitor.split() + [page_url], stdin=subprocess.DEVNULL)
     try:
         # One of each in the middle of it, or one now and then.
-        kinds = ["server", "linkd"]
+        kinds = ["server", "shop", "linkd"]
         start = time.monotonic()
         pause = options.seconds / (len(kinds) + 1) if options.check else 20
         due = start + pause
@@ -326,10 +357,11 @@ def play(options, cluster, page_url):
 
 def verify(options, cluster, receipts):
     """With all servers stopped: what is in the database is what is true."""
-    say("stopping the servers")
+    say("stopping the shop and the servers")
     right = True
-    for process in cluster.servers.values():
-        process.stop()
+    # The shop first: it ends when the servers have all of its orders.
+    for process in [cluster.shop, *cluster.servers.values()]:
+        process.stop(60)
         if process.process.returncode != 0:
             right = False
             say(f"{process.name} ended with {process.process.returncode}:\n{process.tail()}")
@@ -337,9 +369,9 @@ def verify(options, cluster, receipts):
     config.write_text(cluster.server_configuration(99))
     # Without a visitor it is known how many there are.
     players = -1 if cluster.visited else options.bots
-    command = [cluster.arena, "verify", config, players, receipts]
-    checked = subprocess.run([str(part) for part in command], cwd=cluster.directory,
-                             stderr=subprocess.DEVNULL)
+    command = [cluster.arena, "verify", config, players, receipts, cluster.orders]
+    with open(cluster.directory / "verify.log", "wb") as log:
+        checked = subprocess.run([str(part) for part in command], cwd=cluster.directory, stderr=log)
     return right and checked.returncode == 0
 
 

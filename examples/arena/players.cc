@@ -2,9 +2,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "arena/Player.h"
+#include "daily.h"
+#include "mail.h"
 #include "zeze/app/session.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/name_hash.h"
@@ -24,16 +29,22 @@ std::int64_t RoleOf(std::string_view account) {
   return zeze::HashName64(account) & std::numeric_limits<std::int64_t>::max();
 }
 
+void Players::Enter(zeze::Transaction& tx, std::int64_t role, const std::string& account) {
+  if (tPlayer.Contains(tx, role)) {
+    daily_->BringUpToDate(tx, role);
+    return;
+  }
+  const std::int64_t today = daily_->Today(tx);
+  BPlayer fresh{.account = account, .gold = kGoldAtStart, .firstDay = today, .day = today};
+  for (int good = 1; good <= kGoodKinds; ++good) fresh.goods.Put(good, kGoodsAtStart);
+  tPlayer.Insert(tx, role, fresh);
+}
+
 std::int64_t Players::ProcessEnter(zeze::Transaction& tx, zeze::Session& session,
                                    BEnterResult& result) {
   const std::int64_t role = RoleOf(session.account());
+  Enter(tx, role, session.account());
   const BPlayer* player = tPlayer.Get(tx, role);
-  if (player == nullptr) {
-    BPlayer fresh{.account = session.account(), .gold = kGoldAtStart};
-    for (int good = 1; good <= kGoodKinds; ++good) fresh.goods.Put(good, kGoodsAtStart);
-    tPlayer.Insert(tx, role, fresh);
-    player = tPlayer.Get(tx, role);
-  }
   if (player->account != session.account()) return ErrorCode(arena::Player::RoleTaken);
   result.role = role;
   result.gold = player->gold;
@@ -53,33 +64,44 @@ std::int64_t Players::Once(zeze::Transaction& tx, std::int64_t role, std::int64_
   return action();
 }
 
+bool Players::TakeGood(zeze::Transaction& tx, std::int64_t role, std::int32_t good) {
+  const auto player = tPlayer.Edit(tx, role);
+  if (!player) return false;
+  const int* count = player->goods.Find(good);
+  if (count == nullptr) return false;
+  if (*count == 1) {
+    player->goods.Erase(good);
+  } else {
+    player->goods.Update(good, [](int& n) { --n; });
+  }
+  return true;
+}
+
 std::int64_t Players::ProcessTrade(zeze::Transaction& tx, zeze::Session& session,
                                    const BTrade& trade) {
   const std::int64_t role = RoleOf(session.account());
-  if (trade.price <= 0 || trade.seller == role) return ErrorCode(arena::Player::BadRequest);
-  return Once(tx, role, trade.request, [&] {
-    auto buyer = tPlayer.Edit(tx, role);
-    auto seller = tPlayer.Edit(tx, trade.seller);
-    if (!seller) return ErrorCode(arena::Player::NoSuchPlayer);
-    if (buyer->gold < trade.price) return ErrorCode(arena::Player::NotEnoughGold);
-    const int* count = seller->goods.Find(trade.good);
-    if (count == nullptr) return ErrorCode(arena::Player::NotInBag);
+  return Once(tx, role, trade.request, [&] { return Trade(tx, role, trade); });
+}
 
-    if (*count == 1) {
-      seller->goods.Erase(trade.good);
-    } else {
-      seller->goods.Update(trade.good, [](int& n) { --n; });
-    }
-    if (!buyer->goods.Update(trade.good, [](int& n) { ++n; })) buyer->goods.Put(trade.good, 1);
-    buyer->gold -= trade.price;
-    seller->gold += trade.price;
-    ++buyer->trades;
-    ++seller->trades;
-    tReceipt.Insert(
-        tx, BRequest{.role = role, .number = trade.request},
-        BReceipt{.buyer = role, .seller = trade.seller, .good = trade.good, .price = trade.price});
-    return zeze::result_code::kSuccess;
-  });
+std::int64_t Players::Trade(zeze::Transaction& tx, std::int64_t role, const BTrade& trade) {
+  if (trade.price <= 0 || trade.seller == role) return ErrorCode(arena::Player::BadRequest);
+  auto buyer = tPlayer.Edit(tx, role);
+  auto seller = tPlayer.Edit(tx, trade.seller);
+  if (!seller) return ErrorCode(arena::Player::NoSuchPlayer);
+  if (buyer->gold < trade.price) return ErrorCode(arena::Player::NotEnoughGold);
+  if (!TakeGood(tx, trade.seller, trade.good)) return ErrorCode(arena::Player::NotInBag);
+
+  if (!buyer->goods.Update(trade.good, [](int& n) { ++n; })) buyer->goods.Put(trade.good, 1);
+  buyer->gold -= trade.price;
+  // The seller need not be there.
+  mails_->Send(tx, trade.seller, fmt::format("{} has bought from you.", buyer->account),
+               trade.price);
+  ++buyer->trades;
+  ++seller->trades;
+  tReceipt.Insert(
+      tx, BRequest{.role = role, .number = trade.request},
+      BReceipt{.buyer = role, .seller = trade.seller, .good = trade.good, .price = trade.price});
+  return zeze::result_code::kSuccess;
 }
 
 zeze::Result<Totals> Players::Count() {
@@ -92,8 +114,9 @@ zeze::Result<Totals> Players::Count() {
     return true;
   });
   if (!players.ok()) return players.error();
-  const auto receipts = tReceipt.Walk([&](const BRequest&, const BReceipt&) {
+  const auto receipts = tReceipt.Walk([&](const BRequest&, const BReceipt& receipt) {
     ++totals.receipts;
+    totals.gold_traded += receipt.price;
     return true;
   });
   if (!receipts.ok()) return receipts.error();

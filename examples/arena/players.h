@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "arena/Player.module.h"
@@ -12,6 +13,9 @@
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {
+
+class Daily;
+class Mails;
 
 inline constexpr std::int64_t kGoldAtStart = 1000;
 inline constexpr int kGoodKinds = 4;
@@ -26,10 +30,17 @@ struct Totals {
   std::int64_t goods = 0;
   std::int64_t trades = 0;  // Noted at players: two for each receipt.
   std::int64_t receipts = 0;
+  std::int64_t gold_traded = 0;
 };
 
 class Players final : public arena::Player::ModulePlayerBase {
  public:
+  // Before the first message. Both outlive the players' use.
+  void Connect(Mails& mails, Daily& daily) {
+    mails_ = &mails;
+    daily_ = &daily;
+  }
+
   std::int64_t ProcessEnter(zeze::Transaction& tx, zeze::Session& session,
                             arena::Player::BEnterResult& result) override;
   std::int64_t ProcessTrade(zeze::Transaction& tx, zeze::Session& session,
@@ -41,8 +52,18 @@ class Players final : public arena::Player::ModulePlayerBase {
   std::int64_t Once(zeze::Transaction& tx, std::int64_t role, std::int64_t request,
                     zeze::FunctionRef<std::int64_t()> action);
 
+  // The player of the account; made if there is none.
+  void Enter(zeze::Transaction& tx, std::int64_t role, const std::string& account);
+  std::int64_t Trade(zeze::Transaction& tx, std::int64_t buyer, const arena::Player::BTrade& trade);
+  // One piece out of the player's bag. False: there is none.
+  bool TakeGood(zeze::Transaction& tx, std::int64_t role, std::int32_t good);
+
   // By looking at every record.
   zeze::Result<Totals> Count();
+
+ private:
+  Mails* mails_ = nullptr;
+  Daily* daily_ = nullptr;
 };
 
 }  // namespace arena_example
