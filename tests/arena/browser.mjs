@@ -1,5 +1,5 @@
-// A person in front of the page of the arena: joins, walks, fights, trades, changes the map, looks at
-// the leaderboard. Its argument is the page's address. Exit code 0: all of it worked.
+// A person in front of the page of the arena: joins, walks, fights, trades, drinks, takes gold out of
+// a mail, changes the map, looks at the leaderboard. Its argument is the page's address. Exit code 0: all of it worked.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -68,6 +68,16 @@ try {
   await says("#log", "You fought and (won|lost)\\.");
   await page.click("#trade");
   await says("#log", "You bought (swords|shields|potions|scrolls) from bot-|It did not work");
+
+  // What a potion does wears off; with the next day, a quarter of a minute, comes a mail with gold.
+  await page.click("#drink");
+  await says("#buff", "^\\+20 %$");
+  await says("#buff", "^none$");
+  await says("#mails", "Day \\d+.*Take \\d+ gold");
+  const take = page.locator("#mails button", { hasText: "Take" });
+  await take.first().click();
+  await says("#log", "You took what came with a mail");
+  await page.locator("#mails button", { hasText: "Delete" }).first().click();
   await says("#board", "bot-\\d+: \\d+");
   if (screenshot !== undefined) await page.screenshot({ path: screenshot });
   console.log("the page was played");

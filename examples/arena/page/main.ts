@@ -5,12 +5,15 @@ import { BReportError } from "./gen/builtin/Zeze/Builtin/LinkdBase.js";
 import { Auth, BAuth } from "./gen/builtin/Zeze/Builtin/LinkdAuth.js";
 import { BLogin, Login } from "./gen/builtin/Zeze/Builtin/Game/Online.js";
 import * as Board from "./gen/arena/arena/Board.js";
+import * as Buff from "./gen/arena/arena/Buff.js";
+import * as Mail from "./gen/arena/arena/Mail.js";
 import * as Map from "./gen/arena/arena/Map.js";
 import * as Player from "./gen/arena/arena/Player.js";
 import * as World from "./gen/arena/arena/World.js";
 
 const MAP_COUNT = 8;
 const MAP_SIZE = 100;
+const MAILS_SHOWN = 8;
 const GOOD_NAMES = ["", "swords", "shields", "potions", "scrolls"];
 
 interface Where {
@@ -61,6 +64,8 @@ class Game {
         await link.call(Login, new BLogin({ RoleId: entered.role }));
         const map = await link.call(World.EnterMap, new World.BEnterMap({ map: this.#map }));
         element("server").textContent = `${map.server}`;
+        this.#showBuff(await link.call(Buff.Look, Buff.Look.newArgument()));
+        this.#showMails(await link.call(Mail.List, new Mail.BList({ count: MAILS_SHOWN })));
       },
       onError: (error) => {
         log(`${error}`);
@@ -82,6 +87,11 @@ class Game {
       log(struck.lost ? "You were struck and lost." : "You were struck and won.");
       this.#showProperty(struck.gold, struck.score);
     });
+    this.#client.on(Buff.SBuff, (buff) => {
+      log("Your strength has worn off.");
+      this.#showBuff(buff);
+    });
+    this.#client.on(Mail.SNewMail, () => void this.#refreshMails());
   }
 
   async start(): Promise<void> {
@@ -114,11 +124,37 @@ class Game {
       const good = 1 + Math.floor(Math.random() * (GOOD_NAMES.length - 1));
       const trade = new Player.BTrade({ request, seller: seller.role, good, price: 5n });
       await this.#repeat(Player.Trade, trade);
+      await this.#refreshProperty();
       log(`You bought ${GOOD_NAMES[good]} from ${seller.account}.`);
-      const now = await this.#client.call(Player.Enter, Player.Enter.newArgument());
-      this.#showProperty(now.gold, now.score);
-      this.#showGoods(now.goods);
     });
+  }
+
+  async drink(): Promise<void> {
+    await this.#once(async (request) => {
+      this.#showBuff(await this.#repeat(Buff.Drink, new Buff.BDrink({ request })));
+      await this.#refreshProperty();
+      log("You drank a potion and are stronger.");
+    });
+  }
+
+  async claim(id: bigint): Promise<void> {
+    try {
+      await this.#repeat(Mail.Claim, new Mail.BMailId({ id }));
+      log("You took what came with a mail.");
+      await this.#refreshProperty();
+    } catch (error) {
+      log(`It did not work: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    await this.#refreshMails();
+  }
+
+  async delete(id: bigint): Promise<void> {
+    try {
+      await this.#repeat(Mail.Delete, new Mail.BMailId({ id }));
+    } catch (error) {
+      log(`It did not work: ${error instanceof Error ? error.message : String(error)}`);
+    }
+    await this.#refreshMails();
   }
 
   async changeMap(map: number): Promise<void> {
@@ -154,6 +190,39 @@ class Game {
         await new Promise((resolve) => setTimeout(resolve, 500));
       }
     }
+  }
+
+  async #refreshProperty(): Promise<void> {
+    const now = await this.#client.call(Player.Enter, Player.Enter.newArgument());
+    this.#showProperty(now.gold, now.score);
+    this.#showGoods(now.goods);
+  }
+
+  async #refreshMails(): Promise<void> {
+    try {
+      this.#showMails(await this.#client.call(Mail.List, new Mail.BList({ count: MAILS_SHOWN })));
+    } catch {
+      // Shown again with the next one.
+    }
+  }
+
+  #showBuff(buff: Buff.BShownBuff): void {
+    element("buff").textContent = buff.power === 0 ? "none" : `+${buff.power} %`;
+  }
+
+  #showMails(list: Mail.BListResult): void {
+    element("mails").replaceChildren(
+      ...[...list.mails].map(({ id, mail }) => {
+        const line = document.createElement("li");
+        line.textContent = mail.text;
+        const button = document.createElement("button");
+        const waiting = mail.gold > 0n && !mail.claimed;
+        button.textContent = waiting ? `Take ${mail.gold} gold` : "Delete";
+        button.addEventListener("click", () => void (waiting ? this.claim(id) : this.delete(id)));
+        line.append(" ", button);
+        return line;
+      }),
+    );
   }
 
   #showProperty(gold: bigint, score: bigint): void {
@@ -214,6 +283,7 @@ function play(account: string): void {
   });
   element("fight").addEventListener("click", () => void game.fight());
   element("trade").addEventListener("click", () => void game.buy());
+  element("drink").addEventListener("click", () => void game.drink());
   element<HTMLCanvasElement>("map").addEventListener("click", (event) => {
     const canvas = event.currentTarget as HTMLCanvasElement;
     const scale = MAP_SIZE / canvas.clientWidth;
