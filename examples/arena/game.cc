@@ -44,7 +44,7 @@ zeze::Result<GameOptions> GameOptions::FromConfig(const zeze::Config& config) {
 Game::Game(const GameOptions& options)
     // A server that is gone comes back, or others go on for it after some seconds.
     : delay_remove(queues, {.delay = options.deleted_kept,
-                            .take_over_after = std::chrono::seconds(5),
+                            .take_over_after = std::chrono::seconds(10),
                             .take_over_period = std::chrono::seconds(2)}),
       redo({.acceptors = options.shop_acceptors}),
       daily({.players = players, .mails = mails, .timers = timers, .delay_remove = delay_remove},

@@ -204,8 +204,8 @@ TEST_F(GameTest, ASellerGetsHisGoldByMail) {
   Enter(kBob, "bob");
 
   ASSERT_EQ(0, Run([&](zeze::Transaction& tx) {
-              return game->players.Trade(
-                  tx, kAnn, {.request = 1, .seller = kBob, .good = 2, .price = 7});
+              return game->players.Trade(tx, kAnn,
+                                         {.request = 1, .seller = kBob, .good = 2, .price = 7});
             }));
 
   EXPECT_EQ(Player(kAnn).gold, kGoldAtStart - 7);
@@ -382,9 +382,8 @@ class RechargeTest : public GameTest {
   RechargeTest() {
     auto store = zeze::RedoStore::Open({.directory = directory.File("shop")});
     queue = zeze::RedoQueueClient::Open(
-                store.value(),
-                {.name = kRechargeQueue,
-                 .servers = {{"127.0.0.1", game->redo.addresses().front().port()}}})
+                store.value(), {.name = kRechargeQueue,
+                                .servers = {{"127.0.0.1", game->redo.addresses().front().port()}}})
                 .value();
   }
   ~RechargeTest() override { queue.reset(); }
@@ -448,9 +447,8 @@ TEST(GameOptionsTest, AreInTheConfiguration) {
       read(R"(<CustomizeConf Name="Arena" DailyReset="0 * * * * ?" DeletedKept="10"/>)").value();
   EXPECT_EQ(options.daily_reset, "0 * * * * ?");
   EXPECT_EQ(options.deleted_kept, seconds(10));
-  EXPECT_THAT(
-      read(R"(<CustomizeConf Name="Arena" DeletedKept="1d"/>)").error().message(),
-      HasSubstr("'1d'"));
+  EXPECT_THAT(read(R"(<CustomizeConf Name="Arena" DeletedKept="1d"/>)").error().message(),
+              HasSubstr("'1d'"));
 }
 
 }  // namespace
