@@ -30,6 +30,7 @@
 #include "zeze/config/section.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/patient_call.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
@@ -109,7 +110,7 @@ Result<void> DelayRemove::Open(Engine& engine, std::int32_t server_id) {
   if (Result<void> good = CheckOptions(); !good.ok()) return good;
   server_id_ = server_id;
   // Others find this server's queues by it.
-  const std::int64_t code = engine.Call("DelayRemove.Open", [&](Transaction& tx) {
+  const std::int64_t code = PatientCall(engine, "DelayRemove.Open", [&](Transaction& tx) {
     if (!tJobs.Contains(tx, server_id)) tJobs.Put(tx, server_id, Jobs());
     return result_code::kSuccess;
   });

@@ -165,5 +165,13 @@ TEST(LinkedMapClusterTest, AWriteOnAnotherServerCancelsARemoval) {
   EXPECT_EQ(1u, b.server.delay_remove.statistics().cancelled);
 }
 
+TEST(LinkedMapClusterTest, AServerThatDiedStartsAgainWhileItsRightsLast) {
+  const auto database = NewMemoryDatabase();
+  global::testing::Global global(database, "g1");
+  auto before = std::make_unique<ClusterServer>(database, 1, global.port(), DelayRemoveOptions{});
+  before->Crash();
+  const ClusterServer after(database, 1, global.port(), {});  // Expects that it starts.
+}
+
 }  // namespace
 }  // namespace zeze

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "zeze/app/application.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/components/collections/queue/testing/stored_home.h"
+#include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 
 namespace zeze {
@@ -464,6 +467,25 @@ TEST_F(ServerQueueTest, PeerDefect30OpeningAgainRaisesTheSerialAndKeepsNodeIds) 
     return 0;
   }));
   ASSERT_TRUE(first->application->Stop().ok());
+}
+
+// The service manager has heard of the serial: it must not be another one after a crash, or nobody
+// could take the queue over.
+TEST_F(ServerQueueTest, TheSerialIsSavedBeforeOthersHearOfIt) {
+  auto server = StartServer(1);
+  ASSERT_TRUE(server->queues.OpenForServer<BValueLong>(*server->application, "work").ok());
+  StorageTable* stored =
+      server->application->storage().OpenTable(server->queues.tQueues.name()).value();
+  std::size_t rows = 0;
+  ASSERT_TRUE(stored
+                  ->Walk({},
+                         [&](std::string_view, std::string_view) {
+                           ++rows;
+                           return true;
+                         })
+                  .ok());
+  EXPECT_EQ(rows, 1U);
+  ASSERT_TRUE(server->application->Stop().ok());
 }
 
 }  // namespace

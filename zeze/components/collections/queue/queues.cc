@@ -14,6 +14,7 @@
 #include "zeze/components/collections/queue/queue.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/patient_call.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
@@ -68,7 +69,9 @@ Result<AnyQueue> Queues::OpenOfServer(Application& application, const std::strin
   const std::int32_t server_id = application.options().server_id;
   AnyQueue queue(*this, NameForServer(name, server_id), options);
   std::int64_t serial = 0;
-  const std::int64_t code = application.Call("Queues.Open", [&](Transaction& tx) {
+  // Saved before others hear of the serial: they compare it with what they find.
+  const std::int64_t code = PatientCall(application.engine(), "Queues.Open", [&](Transaction& tx) {
+    tx.RequireDurable();
     serial = ++tQueues.GetOrAdd(tx, queue.name())->LoadSerialNo;
     return result_code::kSuccess;
   });
