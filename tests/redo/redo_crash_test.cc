@@ -63,17 +63,11 @@ class RedoCrashTest : public ::testing::Test {
     producer_->Kill();
     auto shop = Shop::Open(where_, 0);
     ASSERT_TRUE(shop.ok()) << shop.error().message();
-    for (auto* table : {&shop.value()->recharge, &shop.value()->mail}) {
-      std::int64_t rows = 0;
-      std::int64_t wrong = 0;
-      const auto walked = table->Walk([&](std::int64_t id, const testing::BAccount& done) {
-        ++rows;
-        if (done.balance != 1 || id < 1 || id > tasks_) ++wrong;
-        return true;
-      });
-      ASSERT_TRUE(walked.ok());
-      EXPECT_EQ(rows, tasks_) << "seed " << seed_;
-      EXPECT_EQ(wrong, 0) << "seed " << seed_;
+    for (const char* queue : kQueues) {
+      const ShopCounters::Outcome outcome = shop.value()->counters.OutcomeOf(queue, tasks_);
+      EXPECT_EQ(outcome.tasks, tasks_) << queue << ", seed " << seed_;
+      EXPECT_EQ(outcome.wrong, 0) << queue << ", seed " << seed_;
+      EXPECT_EQ(outcome.disorder, 0) << queue << ", seed " << seed_;
     }
     EXPECT_TRUE(shop.value()->application->Stop().ok());
   }

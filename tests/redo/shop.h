@@ -1,5 +1,4 @@
-// The application of the crash test: two redo queues, whose task number N adds one to the record N
-// of the queue's table. Exactly once means: every record is 1.
+// The application of the crash test: a server that counts the tasks of two redo queues.
 
 #pragma once
 
@@ -8,17 +7,12 @@
 #include <memory>
 #include <string>
 
+#include "tests/redo/shop_counters.h"
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
 #include "zeze/components/redo_queue/redo_queue_server.h"
-#include "zeze/transaction/table.h"
-#include "zeze/transaction/table_descriptor.h"
-#include "zeze/transaction/testing/beans.h"
 
 namespace zeze::redo_test {
-
-inline constexpr const char* kQueues[] = {"recharge", "mail"};
-inline constexpr std::int32_t kType = 1;
 
 struct Shop {
   // An address of a database, or a directory.
@@ -36,26 +30,17 @@ struct Shop {
     Result<std::unique_ptr<Application>> opened = Application::Open("shop", options);
     if (!opened.ok()) return opened.error();
     shop->application = std::move(opened).value();
-    shop->application->AddTable(shop->recharge);
-    shop->application->AddTable(shop->mail);
+    shop->counters.AddTo(*shop->application);
     shop->application->AddModule(shop->redo);
     if (Result<void> started = shop->application->Start(); !started.ok()) return started.error();
     return shop;
   }
 
   explicit Shop(std::uint16_t port) : redo({.acceptors = {{.ip = "127.0.0.1", .port = port}}}) {
-    for (const char* queue : kQueues) {
-      auto& table = queue[0] == 'r' ? recharge : mail;
-      redo.Register(queue, kType, [&table](Transaction& tx, const Binary& param) {
-        table.GetOrAdd(tx, std::stoll(param.bytes))->balance += 1;
-        return true;
-      });
-    }
+    counters.Register(redo);
   }
 
-  Table<std::int64_t, testing::BAccount> recharge{
-      TableDescriptor{.id = 1, .name = "redo_recharge"}};
-  Table<std::int64_t, testing::BAccount> mail{TableDescriptor{.id = 2, .name = "redo_mail"}};
+  ShopCounters counters;
   RedoQueueServer redo;
   std::unique_ptr<Application> application;
 };

@@ -116,6 +116,11 @@ std::string ServerProcess::said() const {
   return said_;
 }
 
+bool ServerProcess::running() const {
+  MutexLock lock(mutex_);
+  return !ended_;
+}
+
 void ServerProcess::Signal(int signal) const {
   if (!reaped_) ::kill(process_, signal);
 }

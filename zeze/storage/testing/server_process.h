@@ -40,6 +40,9 @@ class ServerProcess {
   // time is over.
   bool AwaitLine(std::string_view text, std::chrono::nanoseconds timeout);
 
+  // Not any more once it has closed its output.
+  bool running() const;
+
   // Waits for its end. The exit code, or 128 and the signal.
   int AwaitEnd();
 
