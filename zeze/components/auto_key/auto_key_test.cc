@@ -99,7 +99,7 @@ class AutoKeyTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Storages, AutoKeyTest, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "RocksDb" : "Memory"; });
 
-TEST_P(AutoKeyTest, EachNameCountsByItself) {
+TEST_P(AutoKeyTest, Seed002GetOrAddOfANameGivesItsOneAllocator) {
   Server server(*storage);
   EXPECT_EQ(server.NextId(), 257);
   EXPECT_EQ(server.NextId(), 258);
@@ -129,7 +129,7 @@ TEST_P(AutoKeyTest, IsUniqueOverRestartsAndCrashes) {
   }
 }
 
-TEST_P(AutoKeyTest, IsUniqueOverServers) {
+TEST_P(AutoKeyTest, Seed002IdsAreUniqueInTheWholeSystem) {
   std::set<std::int64_t> ids;
   for (const std::int32_t id : {0, 1, 2, 200}) {
     Server server(*storage, id);

@@ -201,7 +201,7 @@ class RedoQueueTest : public ::testing::Test {
 
 // --- What seed 002 says, sentence by sentence ---
 
-TEST_F(RedoQueueTest, SeedTheClientStoresTasksInItsOwnRocksDbAndSendsThemToTheApplication) {
+TEST_F(RedoQueueTest, Seed002TheClientStoresTasksInItsOwnRocksDbAndSendsThemToTheApplication) {
   Open();
   MustAdd(kRecharge, "100");
 
@@ -210,7 +210,7 @@ TEST_F(RedoQueueTest, SeedTheClientStoresTasksInItsOwnRocksDbAndSendsThemToTheAp
   EXPECT_EQ(shop->Balance(), 100);
 }
 
-TEST_F(RedoQueueTest, SeedATaskIsTriedAgainUntilTheApplicationSaysYes) {
+TEST_F(RedoQueueTest, Seed002ATaskIsTriedAgainUntilTheApplicationSaysYes) {
   poison.attempts_max = 1'000'000;
   shop.reset();
   StartShop();
@@ -226,7 +226,7 @@ TEST_F(RedoQueueTest, SeedATaskIsTriedAgainUntilTheApplicationSaysYes) {
   EXPECT_EQ(shop->Balance(), 7);
 }
 
-TEST_F(RedoQueueTest, SeedTheApplicationRegistersWhatATaskDoes) {
+TEST_F(RedoQueueTest, Seed002TheApplicationRegistersWhatATaskDoes) {
   Open();
   MustAdd(kRecharge, "100");
   MustAdd(kRefund, "30");
@@ -236,7 +236,7 @@ TEST_F(RedoQueueTest, SeedTheApplicationRegistersWhatATaskDoes) {
   EXPECT_EQ(shop->Balance(), 70);
 }
 
-TEST_F(RedoQueueTest, SeedTheServerRecordsTheLastTaskAndAfterARollbackTheQueueGoesOnFromThere) {
+TEST_F(RedoQueueTest, Seed002TheServerRecordsTheLastTaskAndAfterARollbackTheQueueGoesOnFromThere) {
   Open();
   RechargeAll(1, 10);
   ASSERT_TRUE(shop->application->Stop().ok());
@@ -258,7 +258,7 @@ TEST_F(RedoQueueTest, SeedTheServerRecordsTheLastTaskAndAfterARollbackTheQueueGo
   EXPECT_EQ(shop->Balance(), Sum(31));
 }
 
-TEST_F(RedoQueueTest, SeedTypeAndParameterAreTheApplicationsOwn) {
+TEST_F(RedoQueueTest, Seed002TypeAndParameterAreTheApplicationsOwn) {
   const BAccount bean{.balance = 5};
   std::vector<std::int64_t> seen;
   RedoQueueServer redo({.acceptors = {{.ip = "127.0.0.1"}}});
@@ -281,7 +281,7 @@ TEST_F(RedoQueueTest, SeedTypeAndParameterAreTheApplicationsOwn) {
   other.reset();
 }
 
-TEST_F(RedoQueueTest, SeedOneServerServesSeveralQueuesAndClients) {
+TEST_F(RedoQueueTest, Seed002OneServerServesSeveralQueuesAndClients) {
   auto recharge = OpenClient("recharge", "store");
   auto mail = OpenClient("mail", "store");  // In the same store.
   for (int i = 0; i < 20; ++i) {
@@ -296,7 +296,7 @@ TEST_F(RedoQueueTest, SeedOneServerServesSeveralQueuesAndClients) {
   EXPECT_EQ(shop->Balance(2), 40);
 }
 
-TEST_F(RedoQueueTest, SeedTheServerIsMadeAndStartedWithItsApplication) {
+TEST_F(RedoQueueTest, Seed002TheServerIsMadeAndStartedWithItsApplication) {
   RedoQueueServer nowhere;
   auto other = Application::Open("other", {.storage = StorageKind::kMemory}).value();
   other->AddModule(nowhere);

@@ -37,7 +37,7 @@ class MisfireTest : public TimersTest {
   std::int64_t begin = 0;
 };
 
-TEST_F(TimersTest, SurvivesARestart) {
+TEST_F(TimersTest, Seed002SurvivesARestart) {
   Open();
   const std::string id = server->Schedule(TimerSpec::Every("count", 10s, 10s));
   server->Stop();

@@ -46,7 +46,7 @@ class TakeOverTest : public TimersTest {
   std::int64_t serial = 0;
 };
 
-TEST_F(TakeOverTest, AnotherServerRunsThem) {
+TEST_F(TakeOverTest, Seed002AnotherServerRunsThem) {
   Leave(120);
   EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kTaken);
   ASSERT_TRUE(server->timers.AwaitLoaded(20s));

@@ -32,7 +32,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_F(TimersTest, ADelayRunsOnce) {
+TEST_F(TimersTest, Seed002ADelayRunsOnce) {
   TimerServer& s = Open();
   const std::string id = s.Schedule(TimerSpec::After("count", 5s));
   EXPECT_THAT(id, StartsWith("@"));
@@ -46,7 +46,7 @@ TEST_F(TimersTest, ADelayRunsOnce) {
   EXPECT_FALSE(s.timers.tIndexs.ReadCopy(id).value());
 }
 
-TEST_F(TimersTest, APeriodRunsAgainAndAgain) {
+TEST_F(TimersTest, Seed002APeriodRunsAgainAndAgainAfterTheDelay) {
   TimerServer& s = Open();
   const std::string id = s.Schedule(TimerSpec::Every("count", 1s, 10s));
   clock.Advance(1010ms);
@@ -60,7 +60,7 @@ TEST_F(TimersTest, APeriodRunsAgainAndAgain) {
   EXPECT_EQ(s.Find(id)->happened_times, 5);
 }
 
-TEST_F(TimersTest, ACronExpressionInItsTimeZone) {
+TEST_F(TimersTest, Seed002ACronExpressionInItsTimeZone) {
   TimerServer& s = Open();  // At midnight UTC.
   const std::string id = s.Schedule(TimerSpec::Cron("count", "0 30 9 * * ?", "Asia/Shanghai"));
   EXPECT_EQ(s.Find(id)->next_time_ms, Now() + 90 * 60 * 1000);
@@ -87,12 +87,14 @@ TEST_F(TimersTest, TimesAndEndTimeEndIt) {
   EXPECT_FALSE(s.Find(b));
 }
 
-TEST_F(TimersTest, EachCallSchedulesANewOne) {
+TEST_F(TimersTest, Seed002EachCallSchedulesANewOneWhoseNameBeginsWithAnAtSign) {
   TimerServer& s = Open();
   std::set<std::string> ids;
   EXPECT_EQ(0, s.Call([&](Transaction& tx) {
     for (int i = 0; i < 500; ++i) {
-      ids.insert(s.timers.Schedule(tx, TimerSpec::After("count", 1s)).value());
+      const std::string id = s.timers.Schedule(tx, TimerSpec::After("count", 1s)).value();
+      EXPECT_TRUE(id.starts_with('@')) << id;
+      ids.insert(id);
     }
   }));
   EXPECT_EQ(ids.size(), 500U);
@@ -182,7 +184,7 @@ TEST_F(TimersTest, AHandlerMayCancelOrReplaceItsOwn) {
   EXPECT_FALSE(s.Find(id));
 }
 
-TEST_F(TimersTest, OfANameThereIsOne) {
+TEST_F(TimersTest, Seed002OfANameThereIsOneAndTheSecondIsRefused) {
   TimerServer& s = Open();
   s.Call([&](Transaction& tx) {
     const TimerSpec spec = TimerSpec::After("count", 10s);
