@@ -79,12 +79,13 @@ class ComponentsCrashTest : public ::testing::Test {
     ASSERT_TRUE(producer_->AwaitLine("ready", kPatience)) << producer_->said();
   }
 
-  // So that it lasts as long as the kills do.
+  // So that it lasts about as long as the kills do.
   std::int64_t PerSecond(std::int64_t count) const {
     return std::max<std::int64_t>(count / (2 * kills_ + 1), 1);
   }
+  // A server is there for half of the time.
   void StartServer(std::int32_t id) {
-    StartServer(id, timers_ / kServers, PerSecond(timers_ / kServers));
+    StartServer(id, timers_ / kServers, 2 * PerSecond(timers_ / kServers));
   }
 
   // A server that nobody killed may have lost its rights, when the machine was too slow.

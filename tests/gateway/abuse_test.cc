@@ -41,12 +41,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tests/gateway/program.h"
 #include "zeze/admin/operator_key.h"
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/testing/gateway_fixture.h"
 #include "zeze/arch/linkd/token_authenticator.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/testing/child_process.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/testing/raw_client.h"
 
@@ -59,7 +59,6 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using testing::TestClient;
 using testing::TestProvider;
-using zeze::testing::Program;
 using zeze::testing::RawClient;
 
 constexpr std::int32_t kShop = 100;
@@ -129,7 +128,7 @@ Comparison Compare(Abused&& abused, Control&& control) {
 
 // `zeze linkd` and what is behind it.
 struct RunningGateway {
-  std::unique_ptr<Program> program;
+  std::unique_ptr<ChildProcess> program;
   std::unique_ptr<TestProvider> provider;
   std::uint16_t client_port = 0;
   std::uint16_t metrics_port = 0;
@@ -178,7 +177,7 @@ class AbuseTest : public ::testing::Test {
       command.insert(command.end(), {"--token-keys", (directory_ / "accounts.keys").string()});
     }
     RunningGateway gateway;
-    gateway.program = std::make_unique<Program>(std::move(command));
+    gateway.program = std::make_unique<ChildProcess>(std::move(command));
     const std::string line = gateway.program->Line();
     unsigned clients = 0;
     unsigned servers = 0;
@@ -275,7 +274,7 @@ class AbuseOfAKind : public AbuseTest, public ::testing::WithParamInterface<Kind
   static constexpr milliseconds kWindow{200};
 
   // The p99 of an honest client meanwhile; how many were done is added.
-  static nanoseconds Window(TestClient& honest, Program& strangers, std::uint16_t port,
+  static nanoseconds Window(TestClient& honest, ChildProcess& strangers, std::uint16_t port,
                             std::uint64_t& done) {
     strangers.Tell(fmt::format("storm {} {} {} {}", GetParam().name, port, GetParam().per_second,
                                kWindow.count()));
@@ -294,9 +293,9 @@ TEST_P(AbuseOfAKind, IsCountedAndAtMostDoublesTheP99OfHonestClients) {
   ASSERT_TRUE(victim.EndHandshake());
   ASSERT_EQ(0, victim.Authenticate(used));
   const std::unique_ptr<TestClient> honest = Login(gateway, "honest");
-  Program sink({ZEZE_STRANGERS, "sink"});
+  ChildProcess sink({ZEZE_STRANGERS, "sink"});
   const auto sink_port = static_cast<std::uint16_t>(std::stoul(sink.Line()));
-  Program strangers({ZEZE_STRANGERS, key_file_, admin::ToHex(used)});
+  ChildProcess strangers({ZEZE_STRANGERS, key_file_, admin::ToHex(used)});
   P99(*honest, milliseconds(50));  // Whatever happens for the first time.
   const Metrics before = GetMetrics(gateway);
 
@@ -380,8 +379,8 @@ TEST_F(AbuseTest, TwentyThousandIdleConnectionsKeepNobodyOut) {
   P99(*lonely, milliseconds(50));
   const std::size_t memory = full.program->MemoryInUse();
   {
-    Program one({ZEZE_STRANGERS, key_file_, "00"});
-    Program two({ZEZE_STRANGERS, key_file_, "00"});
+    ChildProcess one({ZEZE_STRANGERS, key_file_, "00"});
+    ChildProcess two({ZEZE_STRANGERS, key_file_, "00"});
     one.Tell(fmt::format("idle {} {} one", full.client_port, count / 2));
     two.Tell(fmt::format("idle {} {} two", full.client_port, count - count / 2));
     EXPECT_EQ(fmt::format("idle {}", count / 2), one.Line());

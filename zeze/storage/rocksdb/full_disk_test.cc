@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "zeze/storage/rocksdb/child_process_for_test.h"
+#include "zeze/base/testing/child_process.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/rocksdb/small_disk_for_test.h"
 #include "zeze/storage/rocksdb/test_batches.h"

@@ -8,7 +8,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
-#include "zeze/storage/rocksdb/child_process_for_test.h"
+#include "zeze/base/testing/child_process.h"
 #include "zeze/storage/rocksdb/rocksdb_options.h"
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/temp_directory.h"
