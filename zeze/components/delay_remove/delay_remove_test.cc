@@ -5,9 +5,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,11 +23,9 @@
 #include "zeze/app/application.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/components/collections/queue/testing/stored_home.h"
-#include "zeze/config/config.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/beans.h"
-#include "zeze/xml/diagnostics.h"
 
 namespace zeze {
 namespace {
@@ -522,76 +518,6 @@ TEST_P(DelayRemoveTest, EntriesOfThePeerAreCollected) {
   }));
   server->Step();
   EXPECT_FALSE(server->Has(5));
-}
-
-TEST_P(DelayRemoveTest, TheConfigurationSaysDaysAndHours) {
-  const auto start = [](const std::string& attributes, DelayRemoveOptions options) {
-    xml::Diagnostics diagnostics;
-    auto config = std::make_shared<Config>(
-        Config::Parse("<zeze ServerId=\"1\" " + attributes + "/>", "zeze.xml", {}, diagnostics)
-            .value());
-    testing::ManualClock still;
-    Queues queues;
-    DelayRemove delay_remove(queues, std::move(options));
-    Result<std::unique_ptr<Application>> opened = Application::Open(
-        "test", {.storage = StorageKind::kMemory, .worker_threads = 1, .config = config});
-    opened.value()->AddModule(queues);
-    opened.value()->AddModule(delay_remove);
-    EXPECT_TRUE(opened.value()->Start().ok());
-    EXPECT_TRUE(opened.value()->Stop().ok());
-    opened.value().reset();
-    return delay_remove.delay();
-  };
-  EXPECT_EQ(kDay * 7, start("", {}));
-  EXPECT_EQ(kDay * 30, start("DelayRemoveDays=\"30\"", {}));
-  EXPECT_EQ(kDay * 1, start("DelayRemoveDays=\"1\"", {}));
-  EXPECT_EQ(kDay * 7, start("DelayRemoveDays=\"0\"", {}));
-  EXPECT_EQ(seconds(5), start("DelayRemoveDays=\"30\"", {.delay = seconds(5)}));
-}
-
-// The hours of DelayRemoveHourStart and End, local time; also over midnight.
-TEST_P(DelayRemoveTest, RecordsAreRemovedOnlyInTheHoursOfTheConfiguration) {
-  const auto removes_at = [](const std::string& attributes, int hour) {
-    xml::Diagnostics diagnostics;
-    auto config = std::make_shared<Config>(
-        Config::Parse("<zeze ServerId=\"1\" " + attributes + "/>", "zeze.xml", {}, diagnostics)
-            .value());
-    testing::ManualClock still;
-    const std::time_t now = std::chrono::system_clock::to_time_t(still.SystemNow());
-    std::tm local{};
-    localtime_r(&now, &local);
-    Queues queues;
-    DelayRemove delay_remove(queues, {.delay = seconds(1), .step_period = kDay * 1000});
-    Table<std::int64_t, BAccount> accounts{TableDescriptor{.id = 1, .name = "accounts"}};
-    delay_remove.Serve(accounts);
-    Result<std::unique_ptr<Application>> opened = Application::Open(
-        "test",
-        {.storage = StorageKind::kMemory, .worker_threads = 1, .config = config, .clock = &still});
-    Application& application = *opened.value();
-    application.AddTable(accounts);
-    application.AddModule(queues);
-    application.AddModule(delay_remove);
-    EXPECT_TRUE(application.Start().ok());
-    EXPECT_EQ(0, application.Call("remove", [&](Transaction& tx) {
-      accounts.Insert(tx, 1, {.balance = 5});
-      accounts.DelayRemove(tx, 1);
-      return 0;
-    }));
-    still.Advance(hours(24 - local.tm_hour + hour));  // The next day at that hour.
-    const std::size_t dealt = delay_remove.Step(application.engine()).value();
-    EXPECT_TRUE(application.Stop().ok());
-    return dealt == 1;
-  };
-  const std::string day = R"(DelayRemoveHourStart="3" DelayRemoveHourEnd="5")";
-  EXPECT_FALSE(removes_at(day, 2));
-  EXPECT_TRUE(removes_at(day, 3));
-  EXPECT_TRUE(removes_at(day, 4));
-  EXPECT_FALSE(removes_at(day, 5));
-  const std::string night = R"(DelayRemoveHourStart="23" DelayRemoveHourEnd="2")";
-  EXPECT_TRUE(removes_at(night, 23));
-  EXPECT_TRUE(removes_at(night, 1));
-  EXPECT_FALSE(removes_at(night, 2));
-  EXPECT_TRUE(removes_at("", 12));
 }
 
 // --- jobs ---
