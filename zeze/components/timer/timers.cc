@@ -19,6 +19,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/alarm_clock.h"
 #include "zeze/components/timer/timer_plan.h"
@@ -235,6 +236,14 @@ std::optional<TimerInfo> Timers::Find(Transaction& tx, const std::string& id) {
                    .data = timer->CustomData};
 }
 
+bool Timers::SetData(Transaction& tx, const std::string& id, AnyBean data) {
+  const Index* index = tIndexs.Get(tx, id);
+  if (index == nullptr) return false;
+  const auto node = tNodes.Edit(tx, index->NodeId);
+  return node &&
+         node->Timers.Update(id, [&data](TimerBean& timer) { timer.CustomData = std::move(data); });
+}
+
 bool Timers::Resume(Transaction& tx, const std::string& id) {
   const Index* index = tIndexs.Get(tx, id);
   if (index == nullptr) return false;
@@ -252,10 +261,13 @@ bool Timers::Resume(Transaction& tx, const std::string& id) {
 }
 
 std::int64_t Timers::ScheduleLocal(std::chrono::milliseconds delay, Task task) {
-  const std::int64_t key = last_local_.fetch_add(1, std::memory_order_relaxed) + 1;
-  alarms_->Set({.key = key, .local = std::move(task), .is_local = true},
-               UnixNow() + std::max<std::int64_t>(delay.count(), 0));
-  return key;
+  const std::int64_t local_timer = NewLocal();
+  SetLocal(local_timer, UnixNow() + std::max<std::int64_t>(delay.count(), 0), std::move(task));
+  return local_timer;
+}
+
+void Timers::SetLocal(std::int64_t local_timer, std::int64_t unix_ms, Task task) {
+  alarms_->Set({.key = local_timer, .local = std::move(task), .is_local = true}, unix_ms);
 }
 
 bool Timers::CancelLocal(std::int64_t local_timer) {

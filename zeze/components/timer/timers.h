@@ -76,8 +76,16 @@ struct TimersOptions {
 // What a handler is told. Belongs to its call.
 class TimerContext {
  public:
-  TimerContext(std::string_view id, const TimerBean& timer, std::int64_t now)
-      : id_(id), timer_(timer), now_(now), data_(timer.CustomData) {}
+  // `grace` is how late an occurrence may be and is not missed.
+  TimerContext(std::string_view id, const TimerBean& timer, std::int64_t now, std::int64_t grace)
+      : id_(id), timer_(timer), now_(now), grace_(grace), data_(timer.CustomData) {}
+  // The same call, under another name and with other data: for a timer inside of a timer.
+  TimerContext(const TimerContext& outer, std::string_view id, AnyBean data)
+      : id_(id),
+        timer_(outer.timer_),
+        now_(outer.now_),
+        grace_(outer.grace_),
+        data_(std::move(data)) {}
 
   std::string_view id() const { return id_; }
   std::int64_t planned_time_ms() const { return PlannedTime(timer_); }
@@ -86,6 +94,11 @@ class TimerContext {
   std::int64_t happened_times() const { return HappenTimes(timer_); }
   // Failed runs of this occurrence before.
   std::int32_t failed_times() const { return timer_.FailedTimes; }
+  // Nothing is planned behind this one.
+  bool last_time() const {
+    TimerBean next = timer_;
+    return !AdvanceTimer(next, now_, grace_);
+  }
 
   const AnyBean& data() const { return data_; }
   // For the next time.
@@ -98,6 +111,7 @@ class TimerContext {
   std::string_view id_;
   const TimerBean& timer_;
   std::int64_t now_;
+  std::int64_t grace_;
   AnyBean data_;
   std::optional<std::int64_t> next_time_;
 };
@@ -164,6 +178,10 @@ class Timers final : public TimerTables {
 
   std::optional<TimerInfo> Find(Transaction& tx, const std::string& id);
 
+  // For the next time. Of any server, but not the timer that runs (TimerContext::SetData). False:
+  // there is none.
+  bool SetData(Transaction& tx, const std::string& id, AnyBean data);
+
   // A parked timer runs again, on this server, beginning with the occurrence that failed. False: it
   // is not parked.
   bool Resume(Transaction& tx, const std::string& id);
@@ -173,6 +191,10 @@ class Timers final : public TimerTables {
   // Runs on a worker, unless it is canceled before. Also after a commit: see AfterCommit.
   std::int64_t ScheduleLocal(std::chrono::milliseconds delay, Task task);
   bool CancelLocal(std::int64_t local_timer);
+  // The same in two steps, for those who must know the number before the moment comes to set it.
+  // Set again it is the later one that counts.
+  std::int64_t NewLocal() { return last_local_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void SetLocal(std::int64_t local_timer, std::int64_t unix_ms, Task task);
 
   // --- outside of transactions ---
 
@@ -186,13 +208,19 @@ class Timers final : public TimerTables {
 
   TimersStatistics statistics() const;
 
+  // --- for what is built on timers ---
+
+  bool started() const { return application_ != nullptr; }
+  Application& application() const { return *application_; }  // Once it has started.
+  std::int64_t UnixNow() const { return alarms_->UnixNow(); }
+  const TimersOptions& options() const { return options_; }
+
   Result<void> Start(Application& application) override;
   void Stop(Application& application) override;
 
  private:
   using Index = Zeze::Builtin::Timer::BIndex;
 
-  std::int64_t UnixNow() const { return alarms_->UnixNow(); }
   bool Run(ProcedureName name, ProcedureBody body);
 
   Result<TimerBean> Plan(const TimerSpec& spec) const;

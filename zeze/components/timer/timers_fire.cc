@@ -18,6 +18,7 @@
 #include "zeze/base/mutex.h"
 #include "zeze/components/timer/alarm_clock.h"
 #include "zeze/components/timer/timer_plan.h"
+#include "zeze/components/timer/timer_retry.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/coherence.h"
@@ -43,8 +44,6 @@ constexpr std::size_t kCrowd = 256;
 constexpr std::size_t kDueMax = 1024;  // The rest stays where it is, and may still be canceled.
 constexpr nanoseconds kRestMax = milliseconds(5);
 
-constexpr milliseconds kPutOffMin(50);
-constexpr milliseconds kPutOffMax(5000);
 constexpr milliseconds kOverloadedPutOff(500);
 
 // Of the calling thread.
@@ -61,26 +60,6 @@ struct Usage {
     return {.cpu = time(usage.ru_utime) + time(usage.ru_stime), .waits = usage.ru_nvcsw};
   }
 };
-
-// Reasons that say nothing about the timer: it is run again until it can be.
-bool IsPassing(std::int64_t code) {
-  switch (code) {
-    case result_code::kBusy:
-    case result_code::kTimeout:
-    case result_code::kTooManyTry:
-    case result_code::kAbortException:
-    case result_code::kRedoAndRelease:
-    case result_code::kRaftRetry:
-    case result_code::kUnknown:
-    case result_code::kClosed:
-    case result_code::kCancelException:
-    case result_code::kProviderNotExist:
-    case result_code::kErrorSendFail:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -186,7 +165,7 @@ void Timers::Fire(Alarm& alarm) {
   if (code == result_code::kSuccess || code == result_code::kClosed) return;
   // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
   put_off_.fetch_add(1, std::memory_order_relaxed);
-  const milliseconds delay = std::min(kPutOffMin * (1 << std::min(alarm.attempts, 10)), kPutOffMax);
+  const milliseconds delay = PutOffDelay(alarm.attempts);
   ++alarm.attempts;
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5),
                          "timer {} could not be run (result code {}); it is tried again",
@@ -222,7 +201,7 @@ std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm) {
                    timer.HandleName, server_id_);
     return result_code::kSuccess;
   }
-  TimerContext context(id, timer, now);
+  TimerContext context(id, timer, now, options_.misfire_after.count());
   const std::int64_t code = tx.Call(
       "timer handler", [&](Transaction& nested) { return handler->second(nested, context); });
   if (IsPassing(code)) return code;
@@ -269,10 +248,9 @@ void Timers::NoteFailure(Transaction& tx, const std::string& id, TimerBean& time
   timer.FailedTimes += 1;
   tx.AfterCommit([this] { failed_.fetch_add(1, std::memory_order_relaxed); });
   if (timer.FailedTimes <= options_.retries) {
-    const int doublings = std::min(timer.FailedTimes - 1, 30);
-    timer.RetryTime = UnixNow() + std::min(options_.retry_delay * (std::int64_t{1} << doublings),
-                                           options_.retry_delay_max)
-                                      .count();
+    timer.RetryTime =
+        UnixNow() +
+        RetryDelay(timer.FailedTimes, options_.retry_delay, options_.retry_delay_max).count();
     return;
   }
   timer.Parked = true;

@@ -370,6 +370,47 @@ TEST_F(TimersTest, LocalTimersAreInMemoryOnly) {
   EXPECT_THAT(told.Await(1), ElementsAre("yes"));
 }
 
+TEST_F(TimersTest, ALocalTimerThatIsSetAgainCountsOnce) {
+  TimerServer& s = Open();
+  Told told;
+  const std::int64_t local_timer = s.timers.NewLocal();
+  s.timers.SetLocal(local_timer, Now() + 1000, [&] { told.Add("first"); });
+  s.timers.SetLocal(local_timer, Now() + 2000, [&] { told.Add("second"); });
+  clock.Advance(2010ms);
+  EXPECT_THAT(told.Await(1), ElementsAre("second"));
+}
+
+TEST_F(TimersTest, DataCanBeReplaced) {
+  std::atomic<std::int64_t> seen = 0;
+  TimerServer& s = Open({.extra = [&](Transaction&, TimerContext& timer) -> std::int64_t {
+    seen = timer.data().As<BCount>()->NextId;
+    return 0;
+  }});
+  const std::string id = s.Schedule(TimerSpec::After("count", 1s, AnyBean::Of(BCount{})));
+  EXPECT_EQ(0, s.Call([&](Transaction& tx) {
+    EXPECT_TRUE(s.timers.SetData(tx, id, AnyBean::Of(BCount{.NextId = 7})));
+    EXPECT_FALSE(s.timers.SetData(tx, "@none", {}));
+  }));
+  clock.Advance(1010ms);
+  s.told.Await(1);
+  EXPECT_EQ(seen, 7);
+}
+
+TEST_F(TimersTest, AHandlerKnowsTheLastTime) {
+  Told lasts;
+  TimerServer& s = Open({.extra = [&](Transaction& tx, TimerContext& timer) -> std::int64_t {
+    tx.AfterCommit([&, last = timer.last_time()] { lasts.Add(last ? "last" : "more"); });
+    return 0;
+  }});
+  TimerSpec spec = TimerSpec::Every("count", 1s, 1s);
+  spec.times = 2;
+  s.Schedule(spec);
+  clock.Advance(1010ms);
+  lasts.Await(1);
+  clock.Advance(1s);
+  EXPECT_THAT(lasts.Await(2), ElementsAre("more", "last"));
+}
+
 TEST_F(TimersTest, ThreadsScheduleAndCancelWhileOthersRun) {
   TimerServer& s = Open({.timers = {.timers_per_node = 5}});
   std::vector<std::thread> threads;

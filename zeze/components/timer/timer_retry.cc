@@ -1,0 +1,48 @@
+#include "zeze/components/timer/timer_retry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "zeze/transaction/result_code.h"
+
+namespace zeze {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPutOffMin(50);
+constexpr milliseconds kPutOffMax(5000);
+
+}  // namespace
+
+bool IsPassing(std::int64_t code) {
+  switch (code) {
+    case result_code::kBusy:
+    case result_code::kTimeout:
+    case result_code::kTooManyTry:
+    case result_code::kAbortException:
+    case result_code::kRedoAndRelease:
+    case result_code::kRaftRetry:
+    case result_code::kUnknown:
+    case result_code::kClosed:
+    case result_code::kCancelException:
+    case result_code::kProviderNotExist:
+    case result_code::kErrorSendFail:
+      return true;
+    default:
+      return false;
+  }
+}
+
+milliseconds PutOffDelay(int attempts) {
+  return std::min(kPutOffMin * (1 << std::clamp(attempts, 0, 10)), kPutOffMax);
+}
+
+milliseconds RetryDelay(std::int32_t failed_times, milliseconds first, milliseconds longest) {
+  const int doublings = std::clamp(failed_times - 1, 0, 30);
+  return std::min(first * (std::int64_t{1} << doublings), longest);
+}
+
+}  // namespace zeze
