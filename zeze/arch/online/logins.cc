@@ -268,6 +268,18 @@ std::optional<Login<Key>> Logins<Key>::Find(Transaction& tx, const Key& key) {
 }
 
 template <typename Key>
+std::optional<Login<Key>> Logins<Key>::FindHere(Transaction& tx, const Key& key) {
+  return impl_->book.LiveLocal(tx, key) ? Find(tx, key) : std::nullopt;
+}
+
+template <typename Key>
+std::optional<std::int64_t> Logins<Key>::LastVersionIfOffline(Transaction& tx, const Key& key) {
+  const std::optional<LoginRecord> record = impl_->kind.Get(tx, key);
+  if (!record || record->live() || record->login_version == 0) return std::nullopt;
+  return record->login_version;
+}
+
+template <typename Key>
 std::optional<Login<Key>> Logins<Key>::LoginOf(Transaction& tx, Session& session) {
   return impl_->book.LoginOf(tx, ProviderSession::Of(session));
 }

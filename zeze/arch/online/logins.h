@@ -82,6 +82,12 @@ class Logins {
 
   // The key's live login.
   std::optional<Login<Key>> Find(Transaction& tx, const Key& key);
+  // The same, if it is on this server.
+  std::optional<Login<Key>> FindHere(Transaction& tx, const Key& key);
+
+  // The version of the key's last login, if that has ended. None: it is logged in, or never was, or
+  // has been forgotten (OnlineOptions::clients_max).
+  std::optional<std::int64_t> LastVersionIfOffline(Transaction& tx, const Key& key);
 
   // Who sent a message. None if that connection is not, or no longer, the one that is logged in:
   // a client that was replaced may still send, because its kick is on the way, or lost.

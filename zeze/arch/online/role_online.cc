@@ -13,6 +13,7 @@
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "Zeze/Builtin/Timer.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/internal/role_kind.h"
@@ -74,7 +75,10 @@ struct SetTables {
         notifies(wire::ktReliableNotify, set_name),
         server_logins(wire::ktServerLogins, set_name),
         local(wire::ktlocal, set_name),
-        links(wire::ktLinkLogins, set_name) {}
+        links(wire::ktLinkLogins, set_name),
+        timers(wire::ktRoleTimers, set_name),
+        login_timers(wire::ktRoleLoginTimers, set_name),
+        offline_timers(wire::ktRoleOfflineTimers, set_name) {}
 
   SetTable<RoleId, wire::BOnlineShared> shared;
   SetTable<RoleId, wire::BOnline> online;
@@ -82,6 +86,9 @@ struct SetTables {
   SetTable<wire::BServerLoginKey, Zeze::Builtin::Online::BServerLogin> server_logins;
   SetTable<RoleId, internal::LocalRecord> local;
   SetTable<internal::WireLink, wire::BLinkLogin> links;
+  SetTable<std::string, Zeze::Builtin::Timer::BGameOnlineTimer> timers;
+  SetTable<RoleId, Zeze::Builtin::Timer::BLoginTimers> login_timers;
+  SetTable<RoleId, Zeze::Builtin::Timer::BOfflineTimers> offline_timers;
 };
 
 }  // namespace
@@ -130,8 +137,10 @@ std::vector<TableBase*> RoleOnline::Tables() {
   for (const auto& [name, set] : sets_) {
     if (set->tables == nullptr) continue;
     SetTables& own = *set->tables;
-    tables.insert(tables.end(), {&own.shared.table, &own.online.table, &own.notifies.table,
-                                 &own.server_logins.table, &own.local.table, &own.links.table});
+    tables.insert(tables.end(),
+                  {&own.shared.table, &own.online.table, &own.notifies.table,
+                   &own.server_logins.table, &own.local.table, &own.links.table, &own.timers.table,
+                   &own.login_timers.table, &own.offline_timers.table});
   }
   return tables;
 }
@@ -145,6 +154,23 @@ Logins<RoleId>& RoleOnline::logins(std::string_view set_name) {
   Set* set = FindSet(set_name);
   ZEZE_CHECK(set != nullptr);  // Name it to the constructor.
   return set->logins;
+}
+
+std::vector<std::string> RoleOnline::set_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, set] : sets_) names.push_back(name);
+  return names;
+}
+
+RoleOnline::TimerTables RoleOnline::timer_tables(std::string_view set_name) {
+  Set* set = FindSet(set_name);
+  ZEZE_CHECK(set != nullptr);  // Name it to the constructor.
+  if (set->tables == nullptr) {
+    return {.timers = tRoleTimers, .logins = tRoleLoginTimers, .offline = tRoleOfflineTimers};
+  }
+  return {.timers = set->tables->timers.table,
+          .logins = set->tables->login_timers.table,
+          .offline = set->tables->offline_timers.table};
 }
 
 void RoleOnline::Connect(Links& links, DirectSender* direct) {

@@ -22,6 +22,7 @@
 
 #include "Zeze/Builtin/Game/Online.module.h"
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "Zeze/Builtin/Timer.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/online/direct_sender.h"
 #include "zeze/arch/online/login.h"
@@ -29,6 +30,7 @@
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/redirect/redirect_method.h"
 #include "zeze/base/result.h"
+#include "zeze/transaction/table.h"
 
 namespace zeze::arch {
 
@@ -47,6 +49,16 @@ class RoleOnline final : public Zeze::Builtin::Game::Online::ModuleOnlineBase {
 
   // Of a set that was named to the constructor; the empty name is that of the first one.
   Logins<RoleId>& logins(std::string_view set_name = {});
+  // With the empty one.
+  std::vector<std::string> set_names() const;
+
+  // Where the timers of roles of a set are: for RoleTimers.
+  struct TimerTables {
+    Table<std::string, Zeze::Builtin::Timer::BGameOnlineTimer>& timers;
+    Table<RoleId, Zeze::Builtin::Timer::BLoginTimers>& logins;
+    Table<RoleId, Zeze::Builtin::Timer::BOfflineTimers>& offline;
+  };
+  TimerTables timer_tables(std::string_view set_name = {});
 
   // How clients, and other servers, are reached. Both outlive the application. Before the first
   // request; without `direct` nothing is transmitted to other servers.
