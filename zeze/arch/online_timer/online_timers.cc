@@ -1,0 +1,368 @@
+#include "zeze/arch/online_timer/online_timers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "Zeze/Builtin/Timer.h"
+#include "zeze/app/application.h"
+#include "zeze/arch/online/login.h"
+#include "zeze/arch/online/logins.h"
+#include "zeze/arch/online_timer/login_timer.h"
+#include "zeze/base/check.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/bean/map.h"
+#include "zeze/components/timer/timer_plan.h"
+#include "zeze/components/timer/timer_retry.h"
+#include "zeze/components/timer/timers.h"
+#include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
+
+namespace zeze::arch {
+
+template <typename Key>
+OnlineTimers<Key>::OnlineTimers(Logins<Key>& logins, Timers& timers,
+                                const OnlineTimerTables<Key>& tables, LoginTimersOptions options)
+    : logins_(logins), timers_(timers), tables_(tables), options_(options) {
+  logins_.On(LoginChange::kLocalRemoved,
+             {.in_transaction = [this](Transaction& tx, const Login<Key>& login) {
+               EndAll(tx, login.key);
+               return result_code::kSuccess;
+             }});
+}
+
+template <typename Key>
+void OnlineTimers<Key>::RegisterHandler(std::string name, LoginTimerHandler<Key> handler) {
+  ZEZE_CHECK(!timers_.started());
+  handlers_.Add(std::move(name), std::move(handler));
+}
+
+// --- scheduling ---
+
+template <typename Key>
+Result<Login<Key>> OnlineTimers<Key>::LoginHere(Transaction& tx, const Key& key) {
+  std::optional<Login<Key>> login = logins_.FindHere(tx, key);
+  if (login) return *std::move(login);
+  const std::optional<Login<Key>> elsewhere = logins_.Find(tx, key);
+  if (!elsewhere) {
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("online timer: {} is not logged in", Wire::Describe(key)));
+  }
+  return Error(ErrorCode::kNotFound,
+               fmt::format("online timer: {} is logged in on server {}, not here: schedule it "
+                           "there (Logins::Transmit)",
+                           Wire::Describe(key), elsewhere->server_id));
+}
+
+template <typename Key>
+Result<TimerBean> OnlineTimers<Key>::Plan(const TimerSpec& spec) const {
+  if (!timers_.started()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "online timer: Timers have not started: add that module to the application before "
+                 "the one of the logins");
+  }
+  if (handlers_.Find(spec.handler) == nullptr) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("online timer: no handler \"{}\" is registered", spec.handler));
+  }
+  return PlanTimer(spec, timers_.UnixNow());
+}
+
+template <typename Key>
+auto OnlineTimers<Key>::TimersOf(Transaction& tx, const Login<Key>& login) -> const LoginTimers* {
+  const LoginTimers* timers = tables_.logins.Get(tx, Wire::TableKeyOf(login.key));
+  if (timers == nullptr || timers->LoginVersion == login.version) return timers;
+  EndAll(tx, login.key);  // Of an older login.
+  return nullptr;
+}
+
+template <typename Key>
+Result<void> OnlineTimers<Key>::CheckRoom(const Key& key, const LoginTimers* timers) const {
+  const std::size_t count = timers == nullptr ? 0 : timers->Timers.size();
+  if (options_.online_timers_max == 0 || count < options_.online_timers_max) return {};
+  return Error(ErrorCode::kOverloaded,
+               fmt::format("online timer: {} has {} already, as many as online_timers_max allows",
+                           Wire::Describe(key), count));
+}
+
+template <typename Key>
+Result<std::string> OnlineTimers<Key>::Schedule(Transaction& tx, const Key& key,
+                                                const TimerSpec& spec) {
+  Result<TimerBean> timer = Plan(spec);
+  if (!timer.ok()) return timer.error();
+  const Result<Login<Key>> login = LoginHere(tx, key);
+  if (!login.ok()) return login.error();
+  const LoginTimers* timers = TimersOf(tx, login.value());
+  if (Result<void> room = CheckRoom(key, timers); !room.ok()) return room.error();
+  // Unique for the key: versions of its logins only grow.
+  std::string id =
+      fmt::format("@{}.{}", login.value().version, timers == nullptr ? 1 : timers->LastNumber + 1);
+  Insert(tx, login.value(), id, std::move(timer).value());
+  tables_.logins.Edit(tx, Wire::TableKeyOf(key))->LastNumber += 1;
+  return id;
+}
+
+template <typename Key>
+Result<bool> OnlineTimers<Key>::ScheduleNamed(Transaction& tx, const Key& key,
+                                              const std::string& name, const TimerSpec& spec) {
+  if (name.empty() || name.starts_with('@')) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("online timer: the name \"{}\" is empty or begins with '@', as those "
+                             "that get their name by themselves",
+                             name));
+  }
+  Result<TimerBean> timer = Plan(spec);
+  if (!timer.ok()) return timer.error();
+  const Result<Login<Key>> login = LoginHere(tx, key);
+  if (!login.ok()) return login.error();
+  const LoginTimers* timers = TimersOf(tx, login.value());
+  if (timers != nullptr && timers->Timers.Contains(name)) return false;
+  if (Result<void> room = CheckRoom(key, timers); !room.ok()) return room.error();
+  Insert(tx, login.value(), name, std::move(timer).value());
+  return true;
+}
+
+template <typename Key>
+void OnlineTimers<Key>::Insert(Transaction& tx, const Login<Key>& login, const std::string& id,
+                               TimerBean timer) {
+  const std::int64_t serial_id = timers_.NewLocal();
+  timer.TimerName = id;
+  OnlineTimer stored{.LoginVersion = login.version, .SerialId = serial_id, .Timer = timer};
+  Wire::SetKey(stored, login.key);
+  tables_.timers.Put(tx, std::to_string(serial_id), std::move(stored));
+  auto timers = tables_.logins.GetOrAdd(tx, Wire::TableKeyOf(login.key));
+  timers->LoginVersion = login.version;
+  timers->Timers.Put(id, serial_id);
+  ArmAfterCommit(tx, serial_id, timer);
+}
+
+template <typename Key>
+void OnlineTimers<Key>::Remove(Transaction& tx, const Key& key, const std::string& id,
+                               std::int64_t serial_id) {
+  tables_.timers.Remove(tx, std::to_string(serial_id));
+  // The record stays for its LastNumber.
+  if (auto timers = tables_.logins.Edit(tx, Wire::TableKeyOf(key))) timers->Timers.Erase(id);
+  tx.AfterCommit([this, serial_id] { timers_.CancelLocal(serial_id); });
+}
+
+template <typename Key>
+void OnlineTimers<Key>::EndAll(Transaction& tx, const Key& key) {
+  const LoginTimers* found = tables_.logins.Get(tx, Wire::TableKeyOf(key));
+  if (found == nullptr) return;
+  const Map<std::string, std::int64_t> timers = found->Timers;
+  for (const auto& [id, serial_id] : timers) {
+    tables_.timers.Remove(tx, std::to_string(serial_id));
+  }
+  tables_.logins.Remove(tx, Wire::TableKeyOf(key));
+  tx.AfterCommit([this, timers] {
+    for (const auto& [id, serial_id] : timers) timers_.CancelLocal(serial_id);
+  });
+}
+
+template <typename Key>
+auto OnlineTimers<Key>::FindTimer(Transaction& tx, const Key& key, const std::string& id)
+    -> const OnlineTimer* {
+  const std::optional<Login<Key>> login = logins_.FindHere(tx, key);
+  if (!login) return nullptr;
+  const LoginTimers* timers = tables_.logins.Get(tx, Wire::TableKeyOf(key));
+  if (timers == nullptr || timers->LoginVersion != login->version) return nullptr;
+  const std::int64_t* serial_id = timers->Timers.Find(id);
+  return serial_id == nullptr ? nullptr : tables_.timers.Get(tx, std::to_string(*serial_id));
+}
+
+template <typename Key>
+bool OnlineTimers<Key>::Cancel(Transaction& tx, const Key& key, const std::string& id) {
+  const OnlineTimer* timer = FindTimer(tx, key, id);
+  if (timer == nullptr) return false;
+  Remove(tx, key, id, timer->SerialId);
+  return true;
+}
+
+template <typename Key>
+TimerInfo OnlineTimers<Key>::InfoOf(const TimerBean& timer) const {
+  return {.id = timer.TimerName,
+          .handler = timer.HandleName,
+          .server_id = timers_.application().options().server_id,
+          .next_time_ms = DueTime(timer),
+          .happened_times = HappenTimes(timer),
+          .remaining_times = RemainTimes(timer),
+          .end_time_ms = EndTime(timer),
+          .failed_times = timer.FailedTimes,
+          .parked = timer.Parked,
+          .data = timer.CustomData};
+}
+
+template <typename Key>
+std::optional<TimerInfo> OnlineTimers<Key>::Find(Transaction& tx, const Key& key,
+                                                 const std::string& id) {
+  const OnlineTimer* timer = FindTimer(tx, key, id);
+  return timer == nullptr ? std::nullopt : std::optional(InfoOf(timer->Timer));
+}
+
+template <typename Key>
+std::size_t OnlineTimers<Key>::Count(Transaction& tx, const Key& key) {
+  const std::optional<Login<Key>> login = logins_.FindHere(tx, key);
+  if (!login) return 0;
+  const LoginTimers* timers = tables_.logins.Get(tx, Wire::TableKeyOf(key));
+  const bool has = timers != nullptr && timers->LoginVersion == login->version;
+  return has ? timers->Timers.size() : 0;
+}
+
+// --- firing ---
+
+template <typename Key>
+void OnlineTimers<Key>::ArmAfterCommit(Transaction& tx, std::int64_t serial_id,
+                                       const TimerBean& timer) {
+  auto moment = std::make_shared<Moment>(Moment{.serial_id = serial_id,
+                                                .serial = timer.ConcurrentFireSerialNo,
+                                                .one_by_one_key = OneByOneKey(timer)});
+  tx.AfterCommit([this, moment, due = DueTime(timer)] { Arm(std::move(*moment), due); });
+}
+
+template <typename Key>
+void OnlineTimers<Key>::Arm(Moment moment, std::int64_t unix_ms) {
+  const std::int64_t serial_id = moment.serial_id;
+  timers_.SetLocal(serial_id, unix_ms,
+                   Task("online timer", [this, moment = std::move(moment)] { Ring(moment); }));
+}
+
+// On a worker.
+template <typename Key>
+void OnlineTimers<Key>::Ring(Moment moment) {
+  if (moment.one_by_one_key.empty()) return Fire(std::move(moment));
+  const Result<void> posted = timers_.application().one_by_one().Post(
+      moment.one_by_one_key, Task("online timer", [this, moment] { Fire(moment); }));
+  if (posted.ok() || posted.error().code() == ErrorCode::kShuttingDown) return;
+  const std::int64_t later = timers_.UnixNow() + PutOffDelay(moment.attempts).count();
+  ++moment.attempts;
+  Arm(std::move(moment), later);
+}
+
+template <typename Key>
+void OnlineTimers<Key>::Fire(Moment moment) {
+  const std::int64_t code = timers_.application().Call(
+      "fire online timer", [&](Transaction& tx) -> std::int64_t { return FireIn(tx, moment); });
+  if (code == result_code::kSuccess || code == result_code::kClosed) return;
+  // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
+  ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5),
+                         "an online timer could not be run (result code {}); it is tried again",
+                         code);
+  const std::int64_t later = timers_.UnixNow() + PutOffDelay(moment.attempts).count();
+  ++moment.attempts;
+  Arm(std::move(moment), later);
+}
+
+template <typename Key>
+std::int64_t OnlineTimers<Key>::FireIn(Transaction& tx, const Moment& moment) {
+  const OnlineTimer* found = tables_.timers.Get(tx, std::to_string(moment.serial_id));
+  if (found == nullptr) return result_code::kSuccess;  // Canceled, or its login has ended.
+  const OnlineTimer stored = *found;
+  const Key key = Wire::KeyOf(stored);
+  const std::optional<Login<Key>> login = logins_.FindHere(tx, key);
+  if (!login || login->version != stored.LoginVersion) {
+    EndStale(tx, key, stored);
+    return result_code::kSuccess;
+  }
+  TimerBean timer = stored.Timer;
+  // Whoever ran it meanwhile has armed it again.
+  if (timer.Parked || timer.ConcurrentFireSerialNo != moment.serial) return result_code::kSuccess;
+  if (DueTime(timer) > timers_.UnixNow()) {  // The wall clock was set back.
+    ArmAfterCommit(tx, stored.SerialId, timer);
+    return result_code::kSuccess;
+  }
+  if (!LeaveOutMissed(tx, stored, timer)) return result_code::kSuccess;
+
+  const LoginTimerHandler<Key>* handler = handlers_.Find(timer.HandleName);
+  ZEZE_CHECK(handler != nullptr);  // Schedule has seen it.
+  const TimerContext plain(timer.TimerName, timer, timers_.UnixNow(),
+                           timers_.options().misfire_after.count());
+  LoginTimer<Key> context(plain, plain.id(), plain.data(), key, login->version);
+  const std::int64_t code = tx.Call(
+      "online timer handler", [&](Transaction& nested) { return (*handler)(nested, context); });
+  if (IsPassing(code)) return code;
+  return FinishFiring(tx, moment, timer, context, code);
+}
+
+// This server has not heard yet that the login has ended elsewhere.
+template <typename Key>
+void OnlineTimers<Key>::EndStale(Transaction& tx, const Key& key, const OnlineTimer& timer) {
+  const LoginTimers* timers = tables_.logins.Get(tx, Wire::TableKeyOf(key));
+  if (timers != nullptr && timers->LoginVersion == timer.LoginVersion) return EndAll(tx, key);
+  tables_.timers.Remove(tx, std::to_string(timer.SerialId));
+}
+
+template <typename Key>
+bool OnlineTimers<Key>::LeaveOutMissed(Transaction& tx, const OnlineTimer& stored,
+                                       TimerBean& timer) {
+  if (timer.FailedTimes > 0) return true;  // This occurrence has begun.
+  const std::int64_t now = timers_.UnixNow();
+  const std::string& id = timer.TimerName;
+  if (!ApplyMisfire(timer, now, timers_.options().misfire_after.count())) {
+    Remove(tx, Wire::KeyOf(stored), id, stored.SerialId);
+    return false;
+  }
+  if (DueTime(timer) <= now) return true;
+  timer.ConcurrentFireSerialNo += 1;
+  tables_.timers.Edit(tx, std::to_string(stored.SerialId))->Timer = timer;
+  ArmAfterCommit(tx, stored.SerialId, timer);
+  return false;
+}
+
+template <typename Key>
+std::int64_t OnlineTimers<Key>::FinishFiring(Transaction& tx, const Moment& moment, TimerBean timer,
+                                             LoginTimer<Key>& context, std::int64_t code) {
+  const auto stored = tables_.timers.Edit(tx, std::to_string(moment.serial_id));
+  // The handler has canceled the timer, or ended the login.
+  if (!stored) return result_code::kSuccess;
+  timer.ConcurrentFireSerialNo += 1;
+  bool more = true;
+  if (code == result_code::kSuccess) {
+    more = AdvanceTimer(timer, context.now_ms(), timers_.options().misfire_after.count());
+    if (more && context.next_time()) SetPlannedTime(timer, *context.next_time());
+    timer.CustomData = context.data();
+    timer.FailedTimes = 0;
+    timer.RetryTime = 0;
+  } else {
+    NoteFailure(tx, context.key(), timer, code);
+  }
+  if (!more) {
+    Remove(tx, context.key(), timer.TimerName, moment.serial_id);
+    return result_code::kSuccess;
+  }
+  stored->Timer = timer;
+  if (!timer.Parked) ArmAfterCommit(tx, moment.serial_id, timer);
+  return result_code::kSuccess;
+}
+
+template <typename Key>
+void OnlineTimers<Key>::NoteFailure(Transaction& tx, const Key& key, TimerBean& timer,
+                                    std::int64_t code) {
+  const TimersOptions& options = timers_.options();
+  timer.FailedTimes += 1;
+  if (timer.FailedTimes <= options.retries) {
+    timer.RetryTime =
+        timers_.UnixNow() +
+        RetryDelay(timer.FailedTimes, options.retry_delay, options.retry_delay_max).count();
+    return;
+  }
+  timer.Parked = true;
+  tx.AfterCommit([this, key, code, info = std::make_shared<TimerInfo>(InfoOf(timer))] {
+    ZEZE_LOG_ERROR(
+        "online timer {} of {} is parked until the login ends: its handler \"{}\" failed {} times, "
+        "the last time with result code {}",
+        info->id, Wire::Describe(key), info->handler, info->failed_times, code);
+    if (timers_.options().on_parked) timers_.options().on_parked(*info, code);
+  });
+}
+
+template class OnlineTimers<AccountKey>;
+template class OnlineTimers<RoleId>;
+
+}  // namespace zeze::arch
