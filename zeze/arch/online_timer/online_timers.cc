@@ -186,7 +186,7 @@ bool OnlineTimers<Key>::Cancel(Transaction& tx, const Key& key, const std::strin
 }
 
 template <typename Key>
-TimerInfo OnlineTimers<Key>::InfoOf(const TimerBean& timer) const {
+TimerInfo OnlineTimers<Key>::InfoOf(const TimerBean& timer, std::int64_t serial_id) const {
   return {.id = timer.TimerName,
           .handler = timer.HandleName,
           .server_id = timers_.application().options().server_id,
@@ -196,14 +196,15 @@ TimerInfo OnlineTimers<Key>::InfoOf(const TimerBean& timer) const {
           .end_time_ms = EndTime(timer),
           .failed_times = timer.FailedTimes,
           .parked = timer.Parked,
-          .data = timer.CustomData};
+          .data = timer.CustomData,
+          .serial_id = serial_id};
 }
 
 template <typename Key>
 std::optional<TimerInfo> OnlineTimers<Key>::Find(Transaction& tx, const Key& key,
                                                  const std::string& id) {
   const OnlineTimer* timer = FindTimer(tx, key, id);
-  return timer == nullptr ? std::nullopt : std::optional(InfoOf(timer->Timer));
+  return timer == nullptr ? std::nullopt : std::optional(InfoOf(timer->Timer, timer->SerialId));
 }
 
 template <typename Key>
@@ -330,7 +331,7 @@ std::int64_t OnlineTimers<Key>::FinishFiring(Transaction& tx, const Moment& mome
     timer.FailedTimes = 0;
     timer.RetryTime = 0;
   } else {
-    NoteFailure(tx, context.key(), timer, code);
+    NoteFailure(tx, moment, context.key(), timer, code);
   }
   if (!more) {
     Remove(tx, context.key(), timer.TimerName, moment.serial_id);
@@ -342,8 +343,8 @@ std::int64_t OnlineTimers<Key>::FinishFiring(Transaction& tx, const Moment& mome
 }
 
 template <typename Key>
-void OnlineTimers<Key>::NoteFailure(Transaction& tx, const Key& key, TimerBean& timer,
-                                    std::int64_t code) {
+void OnlineTimers<Key>::NoteFailure(Transaction& tx, const Moment& moment, const Key& key,
+                                    TimerBean& timer, std::int64_t code) {
   const TimersOptions& options = timers_.options();
   timer.FailedTimes += 1;
   if (timer.FailedTimes <= options.retries) {
@@ -353,7 +354,8 @@ void OnlineTimers<Key>::NoteFailure(Transaction& tx, const Key& key, TimerBean& 
     return;
   }
   timer.Parked = true;
-  tx.AfterCommit([this, key, code, info = std::make_shared<TimerInfo>(InfoOf(timer))] {
+  tx.AfterCommit([this, key, code,
+                  info = std::make_shared<TimerInfo>(InfoOf(timer, moment.serial_id))] {
     ZEZE_LOG_ERROR(
         "online timer {} of {} is parked until the login ends: its handler \"{}\" failed {} times, "
         "the last time with result code {}",

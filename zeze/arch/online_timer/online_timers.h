@@ -108,8 +108,9 @@ class OnlineTimers {
   bool LeaveOutMissed(Transaction& tx, const OnlineTimer& stored, TimerBean& timer);
   std::int64_t FinishFiring(Transaction& tx, const Moment& moment, TimerBean timer,
                             LoginTimer<Key>& context, std::int64_t code);
-  void NoteFailure(Transaction& tx, const Key& key, TimerBean& timer, std::int64_t code);
-  TimerInfo InfoOf(const TimerBean& timer) const;
+  void NoteFailure(Transaction& tx, const Moment& moment, const Key& key, TimerBean& timer,
+                   std::int64_t code);
+  TimerInfo InfoOf(const TimerBean& timer, std::int64_t serial_id) const;
 
   Logins<Key>& logins_;
   Timers& timers_;

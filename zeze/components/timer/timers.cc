@@ -233,7 +233,8 @@ std::optional<TimerInfo> Timers::Find(Transaction& tx, const std::string& id) {
                    .end_time_ms = EndTime(*timer),
                    .failed_times = timer->FailedTimes,
                    .parked = timer->Parked,
-                   .data = timer->CustomData};
+                   .data = timer->CustomData,
+                   .serial_id = index->SerialId};
 }
 
 bool Timers::SetData(Transaction& tx, const std::string& id, AnyBean data) {

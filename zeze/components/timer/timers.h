@@ -132,6 +132,7 @@ struct TimerInfo {
   std::int32_t failed_times = 0;
   bool parked = false;
   AnyBean data;
+  std::int64_t serial_id = 0;  // Of this registration; the next one of a name has another.
 };
 
 struct TimersStatistics {
@@ -241,7 +242,8 @@ class Timers final : public TimerTables {
   std::int64_t FireIn(Transaction& tx, const Alarm& alarm);
   std::int64_t FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
                             TimerContext& context, std::int64_t serial_id, std::int64_t code);
-  void NoteFailure(Transaction& tx, const std::string& id, TimerBean& timer, std::int64_t code);
+  void NoteFailure(Transaction& tx, const std::string& id, std::int64_t serial_id, TimerBean& timer,
+                   std::int64_t code);
 
   // timers_load.cc
   bool Join();

@@ -223,7 +223,7 @@ std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerB
     timer.RetryTime = 0;
     tx.AfterCommit([this] { fired_.fetch_add(1, std::memory_order_relaxed); });
   } else {
-    NoteFailure(tx, id, timer, code);
+    NoteFailure(tx, id, serial_id, timer, code);
   }
   // The handler may have canceled the timer, or registered it anew.
   const Index* index = tIndexs.Get(tx, id);
@@ -243,8 +243,8 @@ std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerB
   return result_code::kSuccess;
 }
 
-void Timers::NoteFailure(Transaction& tx, const std::string& id, TimerBean& timer,
-                         std::int64_t code) {
+void Timers::NoteFailure(Transaction& tx, const std::string& id, std::int64_t serial_id,
+                         TimerBean& timer, std::int64_t code) {
   timer.FailedTimes += 1;
   tx.AfterCommit([this] { failed_.fetch_add(1, std::memory_order_relaxed); });
   if (timer.FailedTimes <= options_.retries) {
@@ -254,7 +254,7 @@ void Timers::NoteFailure(Transaction& tx, const std::string& id, TimerBean& time
     return;
   }
   timer.Parked = true;
-  tx.AfterCommit([this, id, code, parked = std::make_shared<TimerBean>(timer)] {
+  tx.AfterCommit([this, id, serial_id, code, parked = std::make_shared<TimerBean>(timer)] {
     parked_.fetch_add(1, std::memory_order_relaxed);
     ZEZE_LOG_ERROR(
         "timer {} is parked: its handler \"{}\" failed {} times, the last time with result code "
@@ -270,7 +270,8 @@ void Timers::NoteFailure(Transaction& tx, const std::string& id, TimerBean& time
                         .end_time_ms = EndTime(*parked),
                         .failed_times = parked->FailedTimes,
                         .parked = true,
-                        .data = parked->CustomData},
+                        .data = parked->CustomData,
+                        .serial_id = serial_id},
                        code);
   });
 }
