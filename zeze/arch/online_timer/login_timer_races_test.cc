@@ -8,16 +8,21 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "zeze/app/application.h"
+#include "zeze/arch/online/account_online.h"
 #include "zeze/arch/online/login.h"
+#include "zeze/arch/online/role_online.h"
+#include "zeze/arch/online_timer/account_timers.h"
 #include "zeze/arch/online_timer/login_timers_for_test.h"
+#include "zeze/arch/online_timer/role_timers.h"
 #include "zeze/base/wait_group.h"
+#include "zeze/bean/any_bean.h"
+#include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/result_code.h"
@@ -28,7 +33,6 @@ namespace {
 
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A handler whose first run waits, after its effects, for the test.

@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/Timer.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/account_online.h"
@@ -132,7 +133,7 @@ struct TimedServer {
         links, ProviderSession::State{.address = link, .account = "ann", .context = context});
     return application->Call("request", [&](Transaction& tx) { return handle(tx, *session); });
   }
-  // In both kinds together; -1: there is no such record.
+  // How often a handler's effects have been committed, for "online ID" or "offline ID".
   std::int64_t Effects(const std::string& what) {
     std::int64_t count = 0;
     EXPECT_EQ(0, Call([&](Transaction& tx) {

@@ -1,5 +1,6 @@
 #include "zeze/arch/online_timer/online_timers.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -4,18 +4,22 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/app/session.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online_timer/login_timers_for_test.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/result.h"
+#include "zeze/base/wait_group.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
