@@ -1,6 +1,5 @@
 #include "daily.h"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,7 +15,6 @@
 #include "mail.h"
 #include "players.h"
 #include "zeze/app/application.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/components/delay_remove/delay_remove.h"
 #include "zeze/components/timer/cron.h"
@@ -24,6 +22,7 @@
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
+#include "zeze/transaction/patient_call.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
@@ -43,10 +42,6 @@ constexpr std::int32_t kOnly = 1;  // The key of tToday.
 
 // Few: others play meanwhile, and whoever touches one of these players makes the step run again.
 constexpr std::size_t kPlayersInOneStep = 5;
-
-// How long a start waits for records that an earlier life of the server still holds.
-constexpr int kAttemptsMax = 300;
-constexpr std::chrono::milliseconds kAttemptDelay{200};
 
 std::string Encode(const BProgress& progress) {
   zeze::ByteWriter out;
@@ -73,21 +68,18 @@ Daily::Daily(const Parts& parts, std::string schedule)
 // Every server does it, and the first one's timer is everybody's.
 zeze::Result<void> Daily::Start(zeze::Application& application) {
   application_ = &application;
-  for (int attempt = 0;; ++attempt) {
-    zeze::Result<bool> scheduled = false;
-    const std::int64_t code = application.Call("plan days", [&](zeze::Transaction& tx) {
-      scheduled = timers_.ScheduleNamed(tx, kReset, zeze::TimerSpec::Cron(kReset, schedule_, kZone),
-                                        zeze::Timers::Existing::kReplaceHere);
-      return zeze::result_code::kSuccess;
-    });
-    if (!scheduled.ok()) return scheduled.error();
-    if (code == zeze::result_code::kSuccess) return {};
-    if (attempt == kAttemptsMax) {
-      return zeze::Error(zeze::ErrorCode::kUnavailable,
-                         fmt::format("the daily reset could not be planned: result code {}", code));
-    }
-    application.options().clock->SleepFor(kAttemptDelay);
-  }
+  zeze::Result<bool> scheduled = false;
+  const std::int64_t code =
+      zeze::PatientCall(application.engine(), "plan days", [&](zeze::Transaction& tx) {
+        scheduled =
+            timers_.ScheduleNamed(tx, kReset, zeze::TimerSpec::Cron(kReset, schedule_, kZone),
+                                  zeze::Timers::Existing::kReplaceHere);
+        return zeze::result_code::kSuccess;
+      });
+  if (!scheduled.ok()) return scheduled.error();
+  if (code == zeze::result_code::kSuccess) return {};
+  return zeze::Error(zeze::ErrorCode::kUnavailable,
+                     fmt::format("the daily reset could not be planned: result code {}", code));
 }
 
 std::int64_t Daily::Today(zeze::Transaction& tx) {
@@ -163,7 +155,10 @@ zeze::Result<DailyTotals> Daily::Check() {
   DailyTotals totals{.days = today.day};
   std::string unequal;
   const auto players = players_.tPlayer.Walk([&](std::int64_t role, const BPlayer& player) {
-    if (player.day < today.allHaveIt || player.resets != player.day - player.firstDay) {
+    // Who came while the job went by may have been overlooked by it, that day only.
+    const bool just_came = player.firstDay == today.allHaveIt - 1;
+    const bool left_out = player.day < today.allHaveIt && !just_came;
+    if (left_out || player.resets != player.day - player.firstDay) {
       unequal = fmt::format("{} came on day {}, is at day {} of {} and had {} resets", role,
                             player.firstDay, player.day, today.day, player.resets);
     }
