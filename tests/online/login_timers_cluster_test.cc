@@ -190,7 +190,7 @@ class LoginTimersClusterTest : public ::testing::Test {
   std::optional<Server> b_;
 };
 
-TEST_F(LoginTimersClusterTest, OnlineTimersAreOnlyOnTheServerOfTheLogin) {
+TEST_F(LoginTimersClusterTest, Seed002OnlineTimersAreOnlyOnTheServerOfTheLogin) {
   a_->LogIn();
   b_->Call([&](Transaction& tx) {
     const auto refused =
@@ -203,7 +203,7 @@ TEST_F(LoginTimersClusterTest, OnlineTimersAreOnlyOnTheServerOfTheLogin) {
 }
 
 // Nobody tells the first server: its timer finds out by itself, from that commit on.
-TEST_F(LoginTimersClusterTest, OnlineTimersEndWhenTheLoginMoves) {
+TEST_F(LoginTimersClusterTest, Seed002OnlineTimersEndWhenTheLoginMoves) {
   a_->LogIn();
   a_->ScheduleNamed(a_->role_timers.online(), "a", TimerSpec::Every("count", 1ms, 1ms));
   Await([&] { return a_->runs > 0; });

@@ -69,7 +69,7 @@ TYPED_TEST_SUITE(OfflineTimersTest, Sides);
 
 // --- what the documents say ---
 
-TYPED_TEST(OfflineTimersTest, RegisteredOnlyWhileOffline) {
+TYPED_TEST(OfflineTimersTest, Seed002RegisteredOnlyWhileOffline) {
   this->Open();
   const auto never = this->TrySchedule(this->Offline(), TimerSpec::After("count", 1s));
   EXPECT_EQ(never.error().code(), ErrorCode::kNotFound);
@@ -89,7 +89,7 @@ TYPED_TEST(OfflineTimersTest, RegisteredOnlyWhileOffline) {
   EXPECT_EQ(this->server->told.count(), 1U);
 }
 
-TYPED_TEST(OfflineTimersTest, ALoginEndsAllOfThem) {
+TYPED_TEST(OfflineTimersTest, Seed002ALoginEndsAllOfThem) {
   TimedServer& s = this->Open();
   this->BeOffline();
   for (int i = 0; i < 5; ++i) this->Schedule(this->Offline(), TimerSpec::After("count", 1s));
@@ -116,7 +116,7 @@ TYPED_TEST(OfflineTimersTest, AReLoginEndsAllOfThem) {
   EXPECT_EQ(s.told.count(), 0U);
 }
 
-TYPED_TEST(OfflineTimersTest, RegisteredInTheLogoutEvent) {
+TYPED_TEST(OfflineTimersTest, Seed002RegisteredInTheLogoutEvent) {
   TimedServer& s = this->Open(this->HarvestsAfterLogout());
   this->BeOffline();
   EXPECT_EQ(this->Find(this->Offline(), "harvest")->next_time_ms, this->Now() + 10'000);
@@ -124,7 +124,7 @@ TYPED_TEST(OfflineTimersTest, RegisteredInTheLogoutEvent) {
   EXPECT_THAT(s.told.Await(1), ElementsAre("offline harvest"));
 }
 
-TYPED_TEST(OfflineTimersTest, MoreMayBeRegisteredWhileOffline) {
+TYPED_TEST(OfflineTimersTest, Seed002MoreMayBeRegisteredWhileOffline) {
   TimedServer& s = this->Open(this->HarvestsAfterLogout());
   this->BeOffline();
   this->Pass(5s);
@@ -145,7 +145,7 @@ TYPED_TEST(OfflineTimersTest, ALoginThatReplacesAnotherLeavesNone) {
   EXPECT_EQ(s.told.count(), 0U);
 }
 
-TYPED_TEST(OfflineTimersTest, TheyAreStored) {
+TYPED_TEST(OfflineTimersTest, Seed002TheyAreStored) {
   TimedServer& s = this->Open(this->HarvestsAfterLogout({.memory = false}));
   this->BeOffline();
   s.Save();
@@ -197,7 +197,7 @@ TYPED_TEST(OfflineTimersTest, AnotherServerTakesThemOver) {
 }
 
 // "When somebody logged out on A and then logs in on B, A's timers are canceled": whoever has them.
-TYPED_TEST(OfflineTimersTest, ALoginOnAnotherServerEndsThoseOfTheFirst) {
+TYPED_TEST(OfflineTimersTest, Seed002ALoginOnAnotherServerEndsThoseOfTheFirst) {
   TimedServer& s = this->Open(this->HarvestsAfterLogout({.memory = false}));
   this->BeOffline();
   EXPECT_EQ(this->Find(this->Offline(), "harvest")->server_id, 1);
@@ -211,7 +211,7 @@ TYPED_TEST(OfflineTimersTest, ALoginOnAnotherServerEndsThoseOfTheFirst) {
   EXPECT_EQ(back.told.count(), 0U);
 }
 
-TYPED_TEST(OfflineTimersTest, AllThatALogoutRegistersAreOnOneServer) {
+TYPED_TEST(OfflineTimersTest, Seed002AllThatALogoutRegistersAreOnOneServer) {
   TimedServer& s = this->Open({.server_id = 4});
   this->BeOffline();
   for (int i = 0; i < 3; ++i) this->Schedule(this->Offline(), TimerSpec::After("count", 1s));
@@ -222,7 +222,7 @@ TYPED_TEST(OfflineTimersTest, AllThatALogoutRegistersAreOnOneServer) {
   }));
 }
 
-TYPED_TEST(OfflineTimersTest, TheirNumberIsLimited) {
+TYPED_TEST(OfflineTimersTest, Seed002TheirNumberIsLimited) {
   TimedServer& s = this->Open({.options = {.offline_timers_max = 3}});
   this->BeOffline();
   const std::string first = this->Schedule(this->Offline(), TimerSpec::After("count", 1s));
@@ -245,7 +245,7 @@ TYPED_TEST(OfflineTimersTest, TheLimitIs200UnlessSaidOtherwise) {
   EXPECT_FALSE(this->TrySchedule(this->Offline(), TimerSpec::After("count", 1s)).ok());
 }
 
-TYPED_TEST(OfflineTimersTest, TheyCannotGoOnForEver) {
+TYPED_TEST(OfflineTimersTest, Seed002TheyCannotGoOnForEver) {
   TimedServer& s = this->Open();
   this->BeOffline();
   for (const TimerSpec& endless :
@@ -270,7 +270,7 @@ TYPED_TEST(OfflineTimersTest, TheyCannotGoOnForEver) {
   EXPECT_EQ(this->Indexed(), 0U);
 }
 
-TYPED_TEST(OfflineTimersTest, TheEndIsPartOfTheLoginTransaction) {
+TYPED_TEST(OfflineTimersTest, Seed002TheEndIsPartOfTheLoginTransaction) {
   std::atomic<bool> refuse = true;
   TimedServer& s = this->Open({.prepare = [&](TimedServer& of) {
     TypeParam::LoginsOf(of).On(
@@ -289,7 +289,7 @@ TYPED_TEST(OfflineTimersTest, TheEndIsPartOfTheLoginTransaction) {
 
 // A login on a server that knows nothing of offline timers, and the logout from it: the stored
 // version is not that of the last login any more.
-TYPED_TEST(OfflineTimersTest, TheVersionOfTheLoginGuardsThem) {
+TYPED_TEST(OfflineTimersTest, Seed002TheVersionOfTheLoginGuardsThem) {
   TimedServer& s = this->Open({.memory = false});
   this->BeOffline();
   const std::string id = this->Schedule(this->Offline(), TimerSpec::After("count", 10s));

@@ -43,7 +43,7 @@ TYPED_TEST_SUITE(OnlineTimersTest, Sides);
 
 // --- what the documents say ---
 
-TYPED_TEST(OnlineTimersTest, RegisteredOnlyWhileOnline) {
+TYPED_TEST(OnlineTimersTest, Seed002RegisteredOnlyWhileOnline) {
   this->Open();
   const auto refused = this->TrySchedule(this->Online(), TimerSpec::After("count", 1s));
   EXPECT_EQ(refused.error().code(), ErrorCode::kNotFound);
@@ -55,7 +55,7 @@ TYPED_TEST(OnlineTimersTest, RegisteredOnlyWhileOnline) {
   EXPECT_FALSE(this->TrySchedule(this->Online(), TimerSpec::After("count", 1s)).ok());
 }
 
-TYPED_TEST(OnlineTimersTest, LogoutEndsAllOfThem) {
+TYPED_TEST(OnlineTimersTest, Seed002LogoutEndsAllOfThem) {
   TimedServer& s = this->Open();
   this->LogIn();
   for (int i = 0; i < 5; ++i) this->Schedule(this->Online(), TimerSpec::Every("count", 1s, 1s));
@@ -71,7 +71,7 @@ TYPED_TEST(OnlineTimersTest, LogoutEndsAllOfThem) {
   EXPECT_EQ(s.told.count(), 0U);
 }
 
-TYPED_TEST(OnlineTimersTest, InMemoryOnlyNotStored) {
+TYPED_TEST(OnlineTimersTest, Seed002InMemoryOnlyNotStored) {
   TimedServer& s = this->Open({.memory = false});
   this->LogIn();
   this->Schedule(this->Online(), TimerSpec::Every("count", 1s, 1s));
@@ -88,7 +88,7 @@ TYPED_TEST(OnlineTimersTest, InMemoryOnlyNotStored) {
   EXPECT_EQ(next.told.count(), 0U);
 }
 
-TYPED_TEST(OnlineTimersTest, LiveAsLongAsTheLocalData) {
+TYPED_TEST(OnlineTimersTest, Seed002LiveAsLongAsTheLocalData) {
   std::size_t left = 99;
   TimedServer& s = this->Open({.prepare = [&](TimedServer& of) {
     TypeParam::LoginsOf(of).On(
@@ -116,7 +116,7 @@ TYPED_TEST(OnlineTimersTest, LiveAsLongAsTheLocalData) {
   EXPECT_EQ(s.told.count(), before);
 }
 
-TYPED_TEST(OnlineTimersTest, TheirNumberIsNotLimitedByItself) {
+TYPED_TEST(OnlineTimersTest, Seed002TheirNumberIsNotLimitedByItself) {
   TimedServer& s = this->Open();
   this->LogIn();
   EXPECT_EQ(0, s.Call([&](Transaction& tx) {
@@ -177,7 +177,7 @@ TYPED_TEST(OnlineTimersTest, AKickEndsThem) {
 }
 
 // The end of the login was on another server, and this one has not heard of it.
-TYPED_TEST(OnlineTimersTest, DoNothingOnceTheLoginHasEndedElsewhere) {
+TYPED_TEST(OnlineTimersTest, Seed002DoNothingOnceTheLoginHasEndedElsewhere) {
   TimedServer& s = this->Open();
   this->LogIn();
   this->Schedule(this->Online(), TimerSpec::Every("count", 1s, 1s));
