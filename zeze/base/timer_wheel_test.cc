@@ -54,7 +54,10 @@ TEST(TimerWheel, WhatIsLateIsDueAtTheNextTick) {
 
 TEST(TimerWheel, WhatIsNotWantedIsTakenOut) {
   TimerWheel<int> wheel(0);
-  for (int i = 0; i < 10'000; ++i) wheel.Add(static_cast<Tick>(i) * i * i, i);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto tick = static_cast<Tick>(i);
+    wheel.Add(tick * tick * tick, i);
+  }
   wheel.EraseIf([](int value) { return value % 10 != 0; });
   EXPECT_EQ(wheel.size(), 1000u);
   const Fired fired = FireAll(wheel, 1'000'000'000'000);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -48,19 +49,23 @@ TEST(FlowControl, ReadsOnWhoeverHasWrittenTheOutput) {
 class Held {
  public:
   explicit Held(IoThreads& io) {
-    io.Post(Task("wait for the test", [this] {
-      held_.Add();
-      released_.WaitFor(1);
+    io.Post(Task("wait for the test", [counters = counters_] {
+      counters->held.Add();
+      counters->released.WaitFor(1);
     }));
-    EXPECT_TRUE(held_.WaitFor(1));
+    EXPECT_TRUE(counters_->held.WaitFor(1));
   }
-  ~Held() { released_.Add(); }
+  ~Held() { counters_->released.Add(); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
  private:
-  Counter held_;
-  Counter released_;
+  // The thread that is let go may still look at them.
+  struct Counters {
+    Counter held;
+    Counter released;
+  };
+  const std::shared_ptr<Counters> counters_ = std::make_shared<Counters>();
 };
 
 // Both sides have more than a half of their output waiting before either reads: who stops reading
