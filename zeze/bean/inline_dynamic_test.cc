@@ -18,7 +18,6 @@ namespace zeze {
 namespace {
 
 struct Coin {
-  static constexpr std::int64_t kTypeId = 1;
   static constexpr std::string_view kFullName = "test.Coin";
   std::int64_t value = 0;
 
@@ -34,7 +33,6 @@ struct Coin {
 };
 
 struct Letter {
-  static constexpr std::int64_t kTypeId = 2;
   static constexpr std::string_view kFullName = "test.Letter";
   std::string text = {};
 

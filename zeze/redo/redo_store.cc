@@ -146,6 +146,7 @@ Result<void> RedoStore::Load() {
   std::optional<Error> error;
   Result<std::size_t> walked =
       queue_table_->Walk({}, [&](std::string_view name, std::string_view value) {
+        queues_mutex_.AssertHeld();
         Result<redo::QueueRecord> record = DecodeBean<redo::QueueRecord>(value);
         if (!record.ok()) {
           error = record.error();
