@@ -74,6 +74,7 @@ std::int64_t CountUntil(const CronExpression& cron, std::int64_t after, std::int
 // Of the occurrences from `first` until now the first of the last `most`.
 std::int64_t FirstOfLast(const BCronTimer& timer, std::int64_t first, std::int64_t now,
                          std::int64_t most) {
+  if ((now - first) / 1000 < most) return first;  // At most one each second.
   const Result<CronExpression> cron = CronExpression::Parse(timer.CronExpression, timer.TimeZone);
   if (!cron.ok()) return first;
   if (CountUntil(cron.value(), first, now, most) < most) return first;

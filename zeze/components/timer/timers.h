@@ -240,6 +240,8 @@ class Timers final : public TimerTables {
   void Fetch(const std::vector<Alarm>& batch);
   void Fire(Alarm& alarm);
   std::int64_t FireIn(Transaction& tx, const Alarm& alarm);
+  bool LeaveOutMissed(Transaction& tx, const std::string& id, const Index& index, TimerBean& timer,
+                      std::int64_t now);
   std::int64_t FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
                             TimerContext& context, std::int64_t serial_id, std::int64_t code);
   void NoteFailure(Transaction& tx, const std::string& id, std::int64_t serial_id, TimerBean& timer,

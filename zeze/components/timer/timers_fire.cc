@@ -189,7 +189,7 @@ std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm) {
     ZEZE_LOG_ERROR("timer {} is not in its node {}", id, index->NodeId);
     return result_code::kSuccess;
   }
-  const TimerBean timer = *found;
+  TimerBean timer = *found;
   if (timer.Parked) return result_code::kSuccess;
   const std::int64_t now = UnixNow();
   // Somebody else ran it; or the wall clock was set back.
@@ -197,6 +197,7 @@ std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm) {
     ArmAfterCommit(tx, id, *index, timer);
     return result_code::kSuccess;
   }
+  if (!LeaveOutMissed(tx, id, Index(*index), timer, now)) return result_code::kSuccess;
   const auto handler = handlers_.find(timer.HandleName);
   if (handler == handlers_.end()) {
     // Of a program that knows more; whoever has the handler runs it.
@@ -209,6 +210,21 @@ std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm) {
       "timer handler", [&](Transaction& nested) { return handler->second(nested, context); });
   if (IsPassing(code)) return code;
   return FinishFiring(tx, id, timer, context, alarm.key, code);
+}
+
+// False: what is due is left out.
+bool Timers::LeaveOutMissed(Transaction& tx, const std::string& id, const Index& index,
+                            TimerBean& timer, std::int64_t now) {
+  if (timer.FailedTimes > 0) return true;  // This occurrence has begun.
+  if (!ApplyMisfire(timer, now, options_.misfire_after.count())) {
+    Remove(tx, id, index);
+    return false;
+  }
+  if (DueTime(timer) <= now) return true;
+  timer.ConcurrentFireSerialNo += 1;
+  tNodes.Edit(tx, index.NodeId)->Timers.Put(id, timer);
+  ArmAfterCommit(tx, id, index, timer);
+  return false;
 }
 
 std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,

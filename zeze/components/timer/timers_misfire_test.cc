@@ -1,8 +1,10 @@
 // What was there when a server ended, and what it missed.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -10,6 +12,7 @@
 
 #include "zeze/components/timer/timers.h"
 #include "zeze/components/timer/timers_for_test.h"
+#include "zeze/transaction/result_code.h"
 
 namespace zeze {
 namespace {
@@ -32,6 +35,22 @@ class MisfireTest : public TimersTest {
     clock.Advance(95s);
     Open();
     return id;
+  }
+
+  // The same, but the server was there: its process was paused, or had too much to do.
+  std::string MissAlive(TimerSpec spec, MisfirePolicy policy, std::int32_t most = 100) {
+    spec.misfire = policy;
+    spec.misfire_max = most;
+    Open();
+    const std::string id = server->Schedule(spec);
+    begin = Now();
+    clock.Advance(95s);
+    return id;
+  }
+  // Nobody is told of what is left out.
+  std::int64_t AwaitNextTimeAfter(const std::string& id, std::int64_t time) {
+    while (server->Find(id)->next_time_ms <= time) std::this_thread::yield();
+    return server->Find(id)->next_time_ms;
   }
 
   std::int64_t begin = 0;
@@ -119,6 +138,68 @@ TEST_F(MisfireTest, AllHasACap) {
   server->told.Await(3);
   EXPECT_EQ(server->Find(id)->next_time_ms, begin + 100'000);
   EXPECT_EQ(server->Effects(id), 3);
+}
+
+TEST_F(MisfireTest, SkipLeavesOutWhatALiveServerWasTooSlowFor) {
+  const std::string id = MissAlive(TimerSpec::Every("count", 10s, 10s), MisfirePolicy::kSkip);
+  EXPECT_EQ(AwaitNextTimeAfter(id, Now()), Now() + 10'000);
+  EXPECT_EQ(server->Effects(id), 0);
+  clock.Advance(10010ms);
+  server->told.Await(1);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+TEST_F(MisfireTest, SkipEndsWhatHasNothingLeft) {
+  TimerSpec spec = TimerSpec::Every("count", 10s, 10s);
+  spec.end_time_ms = Now() + 60'000;
+  const std::string id = MissAlive(spec, MisfirePolicy::kSkip);
+  while (server->Find(id)) std::this_thread::yield();
+  EXPECT_EQ(server->Effects(id), 0);
+}
+
+TEST_F(MisfireTest, OnceBeginsAnewOnALiveServer) {
+  const std::string id = MissAlive(TimerSpec::Every("count", 10s, 10s), MisfirePolicy::kOnce);
+  server->told.Await(1);
+  EXPECT_EQ(server->Find(id)->next_time_ms, Now() + 10'000);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+TEST_F(MisfireTest, OnceKeepsPhaseOnALiveServer) {
+  const std::string id =
+      MissAlive(TimerSpec::Every("count", 10s, 10s), MisfirePolicy::kOnceKeepPhase);
+  server->told.Await(1);
+  EXPECT_EQ(server->Find(id)->next_time_ms, begin + 100'000);
+  EXPECT_EQ(server->Effects(id), 1);
+}
+
+TEST_F(MisfireTest, AllHasACapOnALiveServer) {
+  for (const TimerSpec& spec :
+       {TimerSpec::Every("count", 10s, 10s), TimerSpec::Cron("count", "*/10 * * * * ?", "UTC")}) {
+    const std::string id = MissAlive(spec, MisfirePolicy::kAll, 3);
+    EXPECT_EQ(AwaitNextTimeAfter(id, Now()), begin / 10'000 * 10'000 + 100'000);
+    EXPECT_EQ(server->Effects(id), 3);
+    server->Stop();
+    clock.Advance(5s);  // Back on the grid.
+  }
+}
+
+// What fails is not missed: that goes on.
+TEST_F(MisfireTest, SkipDoesNotLeaveOutWhatIsTriedAgain) {
+  std::atomic<int> runs = 0;
+  Open({.extra = [&](Transaction&, TimerContext&) -> std::int64_t {
+    return runs++ < 2 ? result_code::kLogicError : result_code::kSuccess;
+  }});
+  TimerSpec spec = TimerSpec::Every("count", 10s, 1h);
+  spec.misfire = MisfirePolicy::kSkip;
+  const std::string id = server->Schedule(spec);
+  clock.Advance(10010ms);
+  for (const auto delay : {1010ms, 2010ms}) {
+    const std::uint64_t failed = delay == 1010ms ? 1 : 2;
+    while (server->timers.statistics().failed < failed) std::this_thread::yield();
+    clock.Advance(delay);
+  }
+  server->told.Await(1);
+  EXPECT_EQ(server->Effects(id), 1);
 }
 
 TEST_F(TimersTest, TimersOfANewerProgramAreLeftAlone) {
