@@ -51,21 +51,41 @@ TimerRing::Part TimerRing::Join(Transaction& tx, std::int64_t& serial) {
   const auto root = tables_.tNodeRoot.GetOrAdd(tx, options_.server_id);
   root->LoadSerialNo += 1;
   serial = root->LoadSerialNo;
-  return {.head = root->HeadNodeId, .tail = root->TailNodeId};
+  return {.head = root->HeadNodeId, .tail = root->TailNodeId, .serial = serial};
 }
 
 void TimerRing::Joined(std::int64_t serial) {
   for (std::atomic<std::int64_t>& node : filling_) node.store(0, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
   rooms_.clear();
+  ours_.clear();
   serial_.store(serial, std::memory_order_release);
+}
+
+bool TimerRing::IsStillOurs(Transaction& tx, std::int64_t serial) {
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, options_.server_id);
+  return root != nullptr && root->LoadSerialNo == serial;
+}
+
+void TimerRing::Loaded(std::int64_t node_id, std::int64_t serial, bool empty) {
+  NoteOurs(node_id, serial);
+  if (empty) NoteRoom(node_id, true);
+}
+
+void TimerRing::NoteOurs(std::int64_t node_id, std::int64_t serial) {
+  const MutexLock lock(mutex_);
+  if (serial_.load(std::memory_order_relaxed) == serial) ours_.insert(node_id);
+}
+
+bool TimerRing::IsOurs(std::int64_t node_id, std::int64_t serial) {
+  const MutexLock lock(mutex_);
+  return serial_.load(std::memory_order_relaxed) == serial && ours_.contains(node_id);
 }
 
 // Every change of the ring reads the root: a take-over, which writes it, and this exclude each
 // other.
 void TimerRing::CheckOwner(Transaction& tx) {
-  const TimerRoot* root = tables_.tNodeRoot.Get(tx, options_.server_id);
-  if (root != nullptr && root->LoadSerialNo == serial()) return;
+  if (IsStillOurs(tx, serial())) return;
   if (options_.on_taken_over) options_.on_taken_over();
   tx.AbortFailed(result_code::kBusy,
                  fmt::format("the timers of server {} have been taken over; it begins anew",
@@ -112,6 +132,8 @@ std::int64_t TimerRing::NewNode(Transaction& tx) {
   const std::int64_t node_id = node_ids_.NextId(tx);
   tables_.tNodes.Insert(tx, node_id, {.OwnerServerId = options_.server_id});
   LinkBefore(tx, {.head = node_id, .tail = node_id});
+  const std::int64_t serial = tables_.tNodeRoot.Get(tx, options_.server_id)->LoadSerialNo;
+  tx.AfterCommit([this, node_id, serial] { NoteOurs(node_id, serial); });
   return node_id;
 }
 
@@ -135,28 +157,31 @@ bool TimerRing::Remove(Transaction& tx, std::int64_t node_id, const std::string&
   if (!node || !node->Timers.Erase(timer_id)) return false;
   const std::size_t left = node->Timers.size();
   if (node->OwnerServerId != options_.server_id) return true;
-  if (left == 0 || left + 1 == options_.timers_per_node) NoteRoom(tx, node_id, left == 0);
+  if (left == 0 || left + 1 == options_.timers_per_node) {
+    tx.AfterCommit([this, node_id, empty = left == 0] { NoteRoom(node_id, empty); });
+  }
   return true;
 }
 
-void TimerRing::NoteRoom(Transaction& tx, std::int64_t node_id, bool empty) {
-  tx.AfterCommit([this, node_id, empty] {
-    {
-      const MutexLock lock(mutex_);
-      if (!empty || rooms_.size() < options_.empty_nodes_max) {
-        rooms_.insert(node_id);
-        return;
-      }
-      rooms_.erase(node_id);
+void TimerRing::NoteRoom(std::int64_t node_id, bool empty) {
+  {
+    const MutexLock lock(mutex_);
+    if (!ours_.contains(node_id)) return;
+    if (!empty || rooms_.size() < options_.empty_nodes_max) {
+      rooms_.insert(node_id);
+      return;
     }
-    if (options_.on_empty) options_.on_empty(node_id);
-  });
+    rooms_.erase(node_id);
+  }
+  if (options_.on_empty) options_.on_empty(node_id);
 }
 
 void TimerRing::Unlink(Transaction& tx, std::int64_t node_id) {
   const auto* node = tables_.tNodes.Get(tx, node_id);
   if (node == nullptr || !node->Timers.empty()) return;
   CheckOwner(tx);
+  // Else it is of a ring that this server had, and another one has now.
+  if (!IsOurs(node_id, tables_.tNodeRoot.Get(tx, options_.server_id)->LoadSerialNo)) return;
   const std::int64_t previous = node->PrevNodeId;
   const std::int64_t next = node->NextNodeId;
   const auto root = tables_.tNodeRoot.Edit(tx, options_.server_id);
@@ -170,11 +195,16 @@ void TimerRing::Unlink(Transaction& tx, std::int64_t node_id) {
     if (root->TailNodeId == node_id) root->TailNodeId = previous;
   }
   tables_.tNodes.Remove(tx, node_id);
+  tx.AfterCommit([this, node_id] {
+    const MutexLock lock(mutex_);
+    ours_.erase(node_id);
+  });
 }
 
 TakeOverChoice TimerRing::TakeOver(Transaction& tx, std::int32_t source, std::int64_t serial,
                                    Part& part) {
   part = {};
+  if (source == options_.server_id) return TakeOverChoice::kNothing;
   const TimerRoot* root = tables_.tNodeRoot.Get(tx, source);
   const TakeOverChoice choice = ChooseTakeOver(root, serial, options_.version);
   if (choice != TakeOverChoice::kTake) return choice;
@@ -183,6 +213,7 @@ TakeOverChoice TimerRing::TakeOver(Transaction& tx, std::int32_t source, std::in
   const std::int64_t version = root->Version;
   LinkBefore(tx, part);
   const auto own = tables_.tNodeRoot.Edit(tx, options_.server_id);
+  part.serial = own->LoadSerialNo;
   if (own->Version < version) own->Version = version;
   const auto left = tables_.tNodeRoot.Edit(tx, source);
   left->HeadNodeId = 0;

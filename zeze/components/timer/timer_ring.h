@@ -53,10 +53,12 @@ class TimerRing {
     // A node is to be unlinked, in a transaction of its own.
     std::function<void(std::int64_t node_id)> on_empty = nullptr;
   };
-  // Both ends of a part of a ring; 0 and 0: nothing.
+  // Both ends of a part of this server's ring; 0 and 0: nothing. It may be loaded as long as the
+  // root has the serial: after that it belongs to whoever has taken over.
   struct Part {
     std::int64_t head = 0;
     std::int64_t tail = 0;
+    std::int64_t serial = 0;
   };
 
   TimerRing(TimerTables& tables, AutoKey& node_ids, Options options);
@@ -65,6 +67,11 @@ class TimerRing {
   Part Join(Transaction& tx, std::int64_t& serial);
   void Joined(std::int64_t serial);
   std::int64_t serial() const { return serial_.load(std::memory_order_acquire); }
+
+  // Whether what was this server's with that serial still is.
+  bool IsStillOurs(Transaction& tx, std::int64_t serial);
+  // A node of such a part was loaded, in a transaction that has seen that it is ours.
+  void Loaded(std::int64_t node_id, std::int64_t serial, bool empty);
 
   // Returns the node. Fails the procedure if this server has been taken over.
   std::int64_t Add(Transaction& tx, const std::string& timer_id, TimerBean timer);
@@ -84,7 +91,9 @@ class TimerRing {
   std::int64_t NewNode(Transaction& tx);
   void LinkBefore(Transaction& tx, const Part& part);
   std::int64_t TakeRoom();
-  void NoteRoom(Transaction& tx, std::int64_t node_id, bool empty);
+  void NoteRoom(std::int64_t node_id, bool empty);
+  void NoteOurs(std::int64_t node_id, std::int64_t serial);
+  bool IsOurs(std::int64_t node_id, std::int64_t serial);
 
   TimerTables& tables_;
   AutoKey& node_ids_;
@@ -94,6 +103,9 @@ class TimerRing {
   std::array<std::atomic<std::int64_t>, kShards> filling_ = {};
   Mutex mutex_;
   std::unordered_set<std::int64_t> rooms_ ZEZE_GUARDED_BY(mutex_);
+  // Made or loaded since this server joined: as long as the root has our serial they are in our
+  // ring. The owner that a node names may be too old to tell: who takes over writes it when loading.
+  std::unordered_set<std::int64_t> ours_ ZEZE_GUARDED_BY(mutex_);
 };
 
 }  // namespace zeze

@@ -69,6 +69,7 @@ Result<void> Timers::Start(Application& application) {
     due_.clear();
     running_ = 0;
   }
+  joining_ = false;
   application_ = &application;
   server_id_ = application.options().server_id;
   version_ = options_.version.value_or(application.options().app_main_version);

@@ -250,8 +250,8 @@ class Timers final : public TimerTables {
   // timers_load.cc
   bool Join();
   void Load(TimerRing::Part part);
-  bool LoadNode(std::int64_t& node_id, std::int64_t tail);
-  std::int64_t LoadNodeIn(Transaction& tx, std::int64_t node_id,
+  bool LoadNode(std::int64_t& node_id, const TimerRing::Part& part);
+  std::int64_t LoadNodeIn(Transaction& tx, std::int64_t node_id, bool& empty,
                           std::vector<std::pair<Alarm, std::int64_t>>& alarms);
   bool LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id, TimerBean timer,
                  std::vector<std::pair<Alarm, std::int64_t>>& alarms);

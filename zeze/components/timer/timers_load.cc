@@ -61,31 +61,38 @@ void Timers::JoinAgain() {
 
 void Timers::Load(TimerRing::Part part) {
   if (part.head == 0) return;
-  errands_->Add([this, node_id = part.head, tail = part.tail]() mutable {
+  errands_->Add([this, node_id = part.head, part]() mutable {
     while (node_id != 0) {
       if (errands_->stopped()) return true;
-      if (!LoadNode(node_id, tail)) return false;  // Not now: its rights may not be free yet.
+      if (!LoadNode(node_id, part)) return false;  // Not now: its rights may not be free yet.
     }
     return true;
   });
 }
 
 // Goes on to the next node; 0: that was the last.
-bool Timers::LoadNode(std::int64_t& node_id, std::int64_t tail) {
+bool Timers::LoadNode(std::int64_t& node_id, const TimerRing::Part& part) {
   std::vector<std::pair<Alarm, std::int64_t>> alarms;
   std::int64_t next = 0;
+  bool ours = false;
+  bool empty = false;
   const bool loaded = Run("load timers", [&](Transaction& tx) {
     alarms.clear();
-    next = LoadNodeIn(tx, node_id, alarms);
+    next = 0;
+    empty = false;
+    // A server that was paused meanwhile must not take back what another one has taken over.
+    ours = ring_->IsStillOurs(tx, part.serial);
+    if (ours) next = LoadNodeIn(tx, node_id, empty, alarms);
     return result_code::kSuccess;
   });
   if (!loaded) return false;
+  if (ours) ring_->Loaded(node_id, part.serial, empty);
   alarms_->SetAll(std::move(alarms));
-  node_id = node_id == tail ? 0 : next;
+  node_id = node_id == part.tail ? 0 : next;
   return true;
 }
 
-std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id,
+std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id, bool& empty,
                                 std::vector<std::pair<Alarm, std::int64_t>>& alarms) {
   const auto* found = tNodes.Get(tx, node_id);
   if (found == nullptr) {
@@ -95,6 +102,7 @@ std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id,
   }
   const std::int64_t next = found->NextNodeId;
   if (found->OwnerServerId != server_id_) tNodes.Edit(tx, node_id)->OwnerServerId = server_id_;
+  empty = found->Timers.empty();
   const auto timers = found->Timers;  // Shared, and as they were, whatever is edited.
   std::vector<std::string> ids;
   for (const auto& [id, timer] : timers) ids.push_back(id);

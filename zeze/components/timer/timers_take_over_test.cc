@@ -2,14 +2,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/AutoKey.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/components/timer/timers_for_test.h"
+#include "zeze/transaction/result_code.h"
 
 namespace zeze {
 namespace {
@@ -98,6 +102,16 @@ TEST_F(TakeOverTest, ASavedTakeOverSurvivesACrashBeforeItIsLoaded) {
   EXPECT_EQ(server->timers.statistics().armed, 0U);
 }
 
+TEST_F(TakeOverTest, NotFromItself) {
+  Open();
+  const std::string id = server->Schedule(TimerSpec::After("count", 100s));
+  EXPECT_EQ(server->timers.TakeOver(1, server->Serial(), 20s), registry::TakeOver::kTaken);
+  server->Stop();
+  Open();
+  EXPECT_EQ(server->timers.statistics().armed, 1U);
+  EXPECT_EQ(server->timers.statistics().taken_over, 0U);
+}
+
 // The peer says that it has taken them, and nobody else is asked.
 TEST_F(TakeOverTest, PeerDefect17AnOlderProgramRefuses) {
   Open({.timers = {.version = 7}});
@@ -137,6 +151,120 @@ TEST_F(TakeOverTest, AServerThatLivesFindsOutAndBeginsAnew) {
   EXPECT_EQ(server->Effects(before), 0);  // That one is server 2's.
   EXPECT_NE(server->timers.tNodeRoot.ReadCopy(1).value()->HeadNodeId,
             server->timers.tNodeRoot.ReadCopy(2).value()->HeadNodeId);
+}
+
+// The database as two servers see it, of which the first one was paused while the second one took
+// over.
+class RingTest : public TimersTest {
+ protected:
+  static constexpr std::int32_t kOne = 11;
+  static constexpr std::int32_t kTwo = 12;
+
+  RingTest() { Open(); }
+
+  std::unique_ptr<TimerRing> MakeRing(std::int32_t server_id) {
+    return std::make_unique<TimerRing>(
+        server->timers, server->keys.GetOrAdd("nodes"),
+        TimerRing::Options{.server_id = server_id,
+                           .timers_per_node = 1,
+                           .empty_nodes_max = 0,
+                           .on_empty = [this](std::int64_t node_id) { empty.push_back(node_id); }});
+  }
+  std::int64_t Join(TimerRing& ring) {
+    std::int64_t serial = 0;
+    EXPECT_EQ(0, server->Call([&](Transaction& tx) { ring.Join(tx, serial); }));
+    ring.Joined(serial);
+    return serial;
+  }
+  std::int64_t Add(TimerRing& ring, const std::string& id) {
+    std::int64_t node_id = 0;
+    EXPECT_EQ(0, server->Call([&](Transaction& tx) { node_id = ring.Add(tx, id, {}); }));
+    return node_id;
+  }
+  std::int64_t Unlink(TimerRing& ring, std::int64_t node_id) {
+    return server->Call([&](Transaction& tx) { ring.Unlink(tx, node_id); });
+  }
+  // From the head to the tail; fails the test if one is missing.
+  std::vector<std::int64_t> Nodes(std::int32_t server_id) {
+    std::vector<std::int64_t> nodes;
+    EXPECT_EQ(0, server->Call([&](Transaction& tx) {
+      nodes.clear();
+      const TimerRoot* root = server->timers.tNodeRoot.Get(tx, server_id);
+      std::int64_t at = root == nullptr ? 0 : root->HeadNodeId;
+      while (at != 0) {
+        const auto* node = server->timers.tNodes.Get(tx, at);
+        ASSERT_NE(node, nullptr) << "node " << at << " is missing";
+        nodes.push_back(at);
+        at = at == root->TailNodeId ? 0 : node->NextNodeId;
+      }
+    }));
+    return nodes;
+  }
+
+  std::vector<std::int64_t> empty;
+};
+
+TEST_F(RingTest, AnEmptyNodeThatAnotherServerHasNowStaysInItsRing) {
+  const auto one = MakeRing(kOne);
+  const std::int64_t serial = Join(*one);
+  const std::int64_t tail = Add(*one, "a");
+  const std::int64_t head = Add(*one, "b");
+  server->Call([&](Transaction& tx) { one->Remove(tx, head, "b"); });
+  EXPECT_EQ(empty, std::vector{head});  // To be unlinked; but before that it is paused.
+
+  const auto two = MakeRing(kTwo);
+  Join(*two);
+  EXPECT_EQ(0, server->Call([&](Transaction& tx) {
+    TimerRing::Part part;
+    EXPECT_EQ(two->TakeOver(tx, kOne, serial, part), TakeOverChoice::kTake);
+  }));
+
+  EXPECT_TRUE(Nodes(kOne).empty());
+  EXPECT_EQ(Unlink(*one, head), result_code::kBusy);
+  Join(*one);
+  const std::int64_t own = Add(*one, "c");
+  EXPECT_EQ(Unlink(*one, head), 0);
+  EXPECT_EQ(Nodes(kTwo), (std::vector{head, tail}));
+
+  // Nor does it matter that it was this server that took the last timer out.
+  empty.clear();
+  server->Call([&](Transaction& tx) { one->Remove(tx, tail, "a"); });
+  for (const std::int64_t node_id : empty) EXPECT_EQ(Unlink(*one, node_id), 0);
+  EXPECT_EQ(Unlink(*one, tail), 0);
+  EXPECT_EQ(Nodes(kTwo), (std::vector{head, tail}));
+  EXPECT_EQ(Nodes(kOne), std::vector{own});
+}
+
+// It was paused while it loaded its timers: the rest belongs to another now.
+TEST_F(TakeOverTest, AServerThatWasTakenOverWhileItLoadedLeavesTheRestAlone) {
+  Open();
+  const std::string id = server->Schedule(TimerSpec::After("count", 100s));
+  std::int64_t serials = 0;
+  // A node that cannot be loaded for now: its timer needs a serial, and there are none to be had.
+  const Zeze::Builtin::AutoKey::BSeedKey key{.ServerId = 1,
+                                             .KeyName = "Zeze.Component.Timer.SerialId"};
+  server->Call([&](Transaction& tx) {
+    server->timers.tIndexs.Edit(tx, id)->SerialId = 0;
+    serials = std::exchange(server->keys.tAutoKeys.Edit(tx, key)->NextId, -1);
+  });
+  server->Stop();
+  server = std::make_unique<TimerServer>(directory.path(), clock);
+  ASSERT_TRUE(server->application->Start().ok());
+
+  server->Call([&](Transaction& tx) {
+    const auto root = server->timers.tNodeRoot.Edit(tx, 1);
+    server->timers.tNodeRoot.GetOrAdd(tx, 2)->HeadNodeId = root->HeadNodeId;
+    server->timers.tNodeRoot.GetOrAdd(tx, 2)->TailNodeId = root->TailNodeId;
+    root->HeadNodeId = 0;
+    root->TailNodeId = 0;
+    root->LoadSerialNo += 1;
+    server->timers.tIndexs.Edit(tx, id)->ServerId = 2;
+    server->keys.tAutoKeys.Edit(tx, key)->NextId = serials;
+  });
+  clock.Advance(2s);
+  ASSERT_TRUE(server->timers.AwaitLoaded(20s));
+  EXPECT_EQ(server->Find(id)->server_id, 2);
+  EXPECT_EQ(server->timers.statistics().armed, 0U);
 }
 
 }  // namespace

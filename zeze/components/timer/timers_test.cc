@@ -359,6 +359,19 @@ TEST_F(TimersTest, EmptyNodesAreUsedAgainOrLeaveTheRing) {
   EXPECT_EQ(nodes(), before);
 }
 
+TEST_F(TimersTest, EmptyNodesAreUsedAgainAfterARestart) {
+  for (int life = 0; life < 3; ++life) {
+    Open({.timers = {.timers_per_node = 3}});
+    for (int i = 0; i < 60; ++i) server->Schedule(TimerSpec::After("count", 1s));
+    clock.Advance(1010ms);
+    server->told.Await(60);
+    std::size_t nodes = 0;
+    EXPECT_TRUE(server->timers.tNodes.Walk([&](auto, const auto&) { return ++nodes > 0; }).ok());
+    EXPECT_LE(nodes, 20U);
+    server->Stop();
+  }
+}
+
 TEST_F(TimersTest, LocalTimersAreInMemoryOnly) {
   TimerServer& s = Open();
   Told told;
