@@ -251,7 +251,7 @@ template <typename Key>
 void OnlineTimers<Key>::Fire(Moment moment) {
   const std::int64_t code = timers_.application().Call(
       "fire online timer", [&](Transaction& tx) -> std::int64_t { return FireIn(tx, moment); });
-  if (code == result_code::kSuccess || code == result_code::kClosed) return;
+  if (code == result_code::kSuccess || !timers_.application().engine().running()) return;
   // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5),
                          "an online timer could not be run (result code {}); it is tried again",

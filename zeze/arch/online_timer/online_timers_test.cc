@@ -450,7 +450,8 @@ TYPED_TEST(OnlineTimersTest, PeerDefect27AFailureOfTheInfrastructureDoesNotEndAT
   std::atomic<int> runs = 0;
   TimedServer& s = this->Open(
       {.timers = {.retries = 0}, .extra = [&](Transaction&, TimerContext&) -> std::int64_t {
-         return ++runs < 4 ? result_code::kBusy : 0;
+         if (++runs == 2) return result_code::kClosed;  // Of a connection that it has used.
+         return runs < 4 ? result_code::kBusy : 0;
        }});
   this->LogIn();
   const std::string id = this->Schedule(this->Online(), TimerSpec::After("count", 1s));

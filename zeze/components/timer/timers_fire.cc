@@ -165,7 +165,7 @@ void Timers::Fetch(const std::vector<Alarm>& batch) {
 void Timers::Fire(Alarm& alarm) {
   const std::int64_t code = application_->Call(
       "fire timer", [&](Transaction& tx) -> std::int64_t { return FireIn(tx, alarm); });
-  if (code == result_code::kSuccess || code == result_code::kClosed) return;
+  if (code == result_code::kSuccess || !application_->engine().running()) return;
   // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
   put_off_.fetch_add(1, std::memory_order_relaxed);
   const milliseconds delay = PutOffDelay(alarm.attempts);

@@ -16,8 +16,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/mutex.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/bean/any_bean.h"
+#include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers_for_test.h"
 #include "zeze/transaction/result_code.h"
 
@@ -321,6 +323,62 @@ TEST_F(TimersTest, PeerDefect27AnInfrastructureFailureCancelsNothing) {
   EXPECT_EQ(s.Effects(id), 1);
   EXPECT_EQ(s.timers.statistics().failed, 0U);
   EXPECT_EQ(s.timers.statistics().put_off, 3U);
+}
+
+// That of a call to somebody whose connection broke, as a handler may return it.
+TEST_F(TimersTest, AHandlerThatSaysClosedIsTriedAgain) {
+  std::atomic<int> runs = 0;
+  TimerServer& s = Open({.extra = [&](Transaction&, TimerContext&) -> std::int64_t {
+    return runs++ == 0 ? result_code::kClosed : result_code::kSuccess;
+  }});
+  const std::string id = s.Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  for (int i = 0; s.told.count() == 0 && i < 100'000; ++i) {
+    clock.Advance(1ms);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(s.Effects(id), 1);
+  EXPECT_EQ(s.timers.statistics().put_off, 1U);
+}
+
+// Two alarms of one occurrence, as of a server that has loaded its ring anew, or of one that has
+// taken it over: one of them counts.
+TEST_F(TimersTest, AnOccurrenceThatIsDueTwiceRunsOnce) {
+  Mutex mutex;
+  CondVar changed;
+  int entered = 0;
+  bool released = false;
+  TimerServer& s = Open({.extra = [&](Transaction&, TimerContext&) {
+    const MutexLock lock(mutex);
+    ++entered;
+    changed.NotifyAll();
+    while (!released) changed.Wait(mutex);
+    return result_code::kSuccess;
+  }});
+  const std::string id = s.Schedule(TimerSpec::Every("count", 10s, 10s));
+  clock.Advance(10010ms);
+  {
+    const MutexLock lock(mutex);
+    while (entered == 0) changed.Wait(mutex);
+  }
+  // The first run has seen the timer, and waits. The second one is faster.
+  EXPECT_EQ(0, s.Call([&](Transaction& tx) {
+    s.effects.GetOrAdd(tx, id)->NextId += 1;
+    s.timers.tNodes.Edit(tx, s.timers.tIndexs.Get(tx, id)->NodeId)
+        ->Timers.Update(id, [&](TimerBean& timer) {
+          EXPECT_TRUE(AdvanceTimer(timer, Now(), 1000));
+          timer.ConcurrentFireSerialNo += 1;
+        });
+  }));
+  {
+    const MutexLock lock(mutex);
+    released = true;
+    changed.NotifyAll();
+  }
+  while (s.timers.statistics().armed == 0) std::this_thread::yield();  // It has ended.
+  EXPECT_EQ(entered, 1);
+  EXPECT_EQ(s.Effects(id), 1);
+  EXPECT_EQ(s.Find(id)->happened_times, 1);
 }
 
 TEST_F(TimersTest, OneByOneOfAKey) {
