@@ -283,7 +283,7 @@ Result<void> RedoStore::Write(Group& group) {
     Progress& at = progress.back();
     for (const NewRedoTask& task : add->tasks) {
       at.last_id += 1;
-      at.chain = redo::NextChain(at.chain, at.last_id, task.type, task.param);
+      at.chain = redo::NextChain(at.chain, at.last_id, task.type, now_ms, task.param);
       record.type = task.type;
       record.param.bytes.assign(task.param);
       record.added_ms = now_ms;
@@ -518,7 +518,8 @@ Result<void> RedoJournal::Mark(std::int64_t now_ms) {
 Result<std::int64_t> RedoJournal::CompactLimit(const RedoKeepOptions& keep) {
   const std::int64_t keep_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(keep.keep_for).count();
-  const std::int64_t old_ms = store_.NowMs() - keep_ms;
+  // Nothing is older than time, and negative numbers are behind all others in the table.
+  const std::int64_t old_ms = std::max<std::int64_t>(store_.NowMs() - keep_ms, 0);
   std::int64_t limit = record_.floor_id;
   std::optional<Error> error;
   Result<std::size_t> walked = store_.mark_table_->Walk(
@@ -639,7 +640,8 @@ Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chai
   for (const RedoTask& task : tasks) rows[Key(number_, task.id)] = true;
   for (RedoTask& task : tasks) {
     const std::int64_t id = server_id + task.id;
-    chain = redo::NextChain(chain, id, task.record.type, task.record.param.bytes);
+    chain =
+        redo::NextChain(chain, id, task.record.type, task.record.added_ms, task.record.param.bytes);
     task.record.chain = chain;
     const std::string key = Key(number_, id);
     rows[key] = false;

@@ -88,7 +88,8 @@ TEST_F(RedoStoreTest, ManyThreadsShareSyncsAndLoseNothing) {
     std::int64_t chain = redo::FirstChain(store->id(), journal->name());
     std::map<std::int32_t, int> next;
     for (const RedoTask& task : tasks) {
-      chain = redo::NextChain(chain, task.id, task.record.type, task.record.param.bytes);
+      chain = redo::NextChain(chain, task.id, task.record.type, task.record.added_ms,
+                              task.record.param.bytes);
       EXPECT_EQ(task.record.chain, chain);
       EXPECT_EQ(task.record.param.bytes, std::to_string(next[task.record.type]++));
     }
@@ -164,6 +165,19 @@ TEST_F(RedoStoreTest, KeepsAtMostSoManyConfirmedTasks) {
   EXPECT_EQ(queue->position().floor_id, 7);
 }
 
+// Longer than there has been time.
+TEST_F(RedoStoreTest, KeepsForEver) {
+  Open();
+  Add(10);
+  ASSERT_TRUE(queue->Confirm(10, 10).ok());
+  clock.Advance(std::chrono::hours(24 * 365));
+
+  EXPECT_FALSE(queue->Compact({.keep_for = std::chrono::nanoseconds::max()}).value());
+  EXPECT_FALSE(queue->Compact({.keep_for = std::chrono::hours(24 * 365 * 100)}).value());
+
+  EXPECT_EQ(queue->position().floor_id, 0);
+}
+
 TEST_F(RedoStoreTest, OnlyAgeCountsIfTheServerDoesNotSayWhatItHasSaved) {
   Open();
   Add(10);
@@ -221,11 +235,14 @@ TEST_F(RedoStoreTest, TellsHistoriesApart) {
 
   EXPECT_NE(first, redo::FirstChain(2, "q"));
   EXPECT_NE(first, redo::FirstChain(1, "r"));
-  EXPECT_NE(redo::NextChain(first, 1, 1, "a"), redo::NextChain(first, 1, 1, "b"));
-  EXPECT_NE(redo::NextChain(first, 1, 1, "a"), redo::NextChain(first, 1, 2, "a"));
-  EXPECT_NE(redo::NextChain(first, 1, 1, std::string("a\0", 2)), redo::NextChain(first, 1, 1, "a"));
+  const std::int64_t next = redo::NextChain(first, 1, 1, 1000, "a");
+  EXPECT_NE(next, redo::NextChain(first, 1, 1, 1000, "b"));
+  EXPECT_NE(next, redo::NextChain(first, 1, 2, 1000, "a"));
+  EXPECT_NE(next, redo::NextChain(first, 1, 1, 1001, "a"));
+  EXPECT_NE(next, redo::NextChain(first, 1, 1, 1000, std::string("a\0", 2)));
   // Stored and sent: never another value.
-  EXPECT_EQ(redo::NextChain(redo::FirstChain(1, "q"), 1, 1, "recharge 100"), 774598297350081736);
+  EXPECT_EQ(redo::NextChain(redo::FirstChain(1, "q"), 1, 1, 1000, "recharge 100"),
+            -5317823029213002098);
 }
 
 }  // namespace

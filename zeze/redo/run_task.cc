@@ -61,10 +61,11 @@ std::int64_t FirstChain(std::int64_t store_id, std::string_view queue) {
 }
 
 std::int64_t NextChain(std::int64_t chain, std::int64_t task_id, std::int32_t type,
-                       std::string_view param) {
+                       std::int64_t added_ms, std::string_view param) {
   std::uint64_t state =
       Mix(std::bit_cast<std::uint64_t>(chain), std::bit_cast<std::uint64_t>(task_id));
   state = Mix(state, static_cast<std::uint32_t>(type));
+  state = Mix(state, std::bit_cast<std::uint64_t>(added_ms));
   return NotZero(MixBytes(state, param));
 }
 

@@ -107,9 +107,10 @@ struct RunTask {
 };
 
 // The chain tells histories apart: two stores whose chains are equal at a task have had the same
-// tasks up to it. Stored and sent: never change how it is computed.
+// tasks up to it, added at the same times; a task that only looks like another is not it. Stored
+// and sent: never change how it is computed.
 std::int64_t FirstChain(std::int64_t store_id, std::string_view queue);
 std::int64_t NextChain(std::int64_t chain, std::int64_t task_id, std::int32_t type,
-                       std::string_view param);
+                       std::int64_t added_ms, std::string_view param);
 
 }  // namespace zeze::redo

@@ -310,7 +310,7 @@ std::int64_t RedoQueueServer::RunOne(Transaction& tx, Queue& queue, const BQueue
   record->StoreId = task.StoreId;
   record->Chain = task.StoreId == 0 ? 0
                                     : redo::NextChain(task.PrevChain, task.TaskId, task.TaskType,
-                                                      task.TaskParam.bytes);
+                                                      task.AddedTime, task.TaskParam.bytes);
   record->ChainTaskId = task.StoreId == 0 ? 0 : task.TaskId;
   outcome.result.TaskId = record->TaskId;
   outcome.result.StoreId = record->StoreId;

@@ -438,6 +438,30 @@ TEST_F(RedoQueueTest, AStoreRestoredFromACopyIsRefused) {
   EXPECT_EQ(shop->Balance(), Sum(6));
 }
 
+// Nothing but their time tells them from those that were done.
+TEST_F(RedoQueueTest, TasksOfARestoredStoreThatLookLikeThoseThatWereDoneAreNotTakenForThem) {
+  Open();
+  RechargeAll(1, 3);
+  Close();
+  CopyDatabase("store", "copy");
+  Open();
+  RechargeAll(4, 6);
+  Close();
+  CopyDatabase("copy", "store");
+  {
+    auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+    for (const char* param : {"4", "5", "6"}) {
+      ASSERT_TRUE(store->OpenQueue("recharge").value()->Add(kRecharge, param).ok());
+    }
+  }
+
+  Open();
+
+  EXPECT_FALSE(client->WaitDone(6, seconds(1)).ok());
+  alarms.Await(RedoAlarmKind::kOtherHistory);
+  EXPECT_EQ(shop->Balance(), Sum(6));
+}
+
 // --- Poison ---
 
 TEST_F(RedoQueueTest, ATaskThatFailsTooOftenStopsTheQueueWithAnAlarm) {
