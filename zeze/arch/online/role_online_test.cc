@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/LinkdBase.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/login.h"
@@ -25,6 +26,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using Zeze::Builtin::LinkdBase::ReportError;
 
 constexpr RoleId kRole = 7;
 
@@ -118,6 +120,38 @@ TEST_F(RoleOnlineTest, SetsAreApart) {
   EXPECT_EQ(server.LogOut(kRole, battle, "battle.north"), 0);
   EXPECT_TRUE(server.IsLoggedIn(kRole));
   EXPECT_FALSE(server.IsLoggedIn(kRole, "battle.north"));
+}
+
+// The peer has one queue of reliable notifies for all sets of a role.
+TEST_F(RoleOnlineTest, Defect26EachSetOfARoleHasAQueueOfItsOwn) {
+  Process server(directory_.path(), links_);
+  const LinkAddress world = links_.Connect("g1");
+  const LinkAddress battle = links_.Connect("g1");
+  ASSERT_EQ(server.LogIn(kRole, world), 0);
+  ASSERT_EQ(server.LogIn(kRole, battle, "battle.north"), 0);
+  const auto notify = [&](const LinkAddress& link, const std::string& set, int count) {
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(server.Run(link, std::to_string(kRole), set,
+                           [&](Transaction& tx, Session&) {
+                             server.online.logins(set).Listen(tx, kRole, "mail");
+                             return server.online.logins(set).SendReliable<ReportError>(
+                                 tx, kRole, "mail", {.code = i});
+                           }),
+                0);
+    }
+  };
+  const auto confirm = [&](const LinkAddress& link, const std::string& set, std::int64_t index) {
+    return server.Run(link, std::to_string(kRole), set, [&](Transaction& tx, Session& session) {
+      return server.online.logins(set).ConfirmNotifies(tx, session, index, false);
+    });
+  };
+
+  notify(world, "", 2);
+  notify(battle, "battle.north", 300);  // More than it may have.
+
+  EXPECT_EQ(confirm(battle, "battle.north", 300), ModuleErrorCode(11013, 6));
+  EXPECT_EQ(confirm(world, "", 2), 0);
+  EXPECT_NE(confirm(world, "", 3), 0);  // There were no more.
 }
 
 TEST_F(RoleOnlineTest, AConnectionIsInOneSet) {

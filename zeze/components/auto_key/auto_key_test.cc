@@ -274,6 +274,23 @@ TEST(AutoKeys, RefusesANegativeServerId) {
   EXPECT_THAT(started.error().message(), HasSubstr("server id -1 is negative"));
 }
 
+// Nothing is declared or configured: a name that was never heard of has ids at once, and goes on
+// with them in the next life of the server.
+TEST(AutoKeys, Seed002NeedsNoInitialisationBeyondTheModule) {
+  const TempDirectory directory;
+  for (const std::int64_t first : {257, 257 + 16}) {
+    AutoKeys keys;
+    auto opened = Application::Open("test", {.server_id = 1,
+                                             .storage = StorageKind::kRocksDb,
+                                             .storage_directory = directory.path() + "/db"});
+    ASSERT_TRUE(opened.ok());
+    opened.value()->AddModule(keys);
+    ASSERT_TRUE(opened.value()->Start().ok());
+    EXPECT_EQ(keys.GetOrAdd("never heard of").NextId().value(), first);
+    EXPECT_TRUE(opened.value()->Stop().ok());
+  }
+}
+
 TEST(AutoKeys, InAnApplicationMostCallsWaitForNothing) {
   AutoKeys keys;
   auto opened = Application::Open("test", {.server_id = 3, .storage = StorageKind::kMemory});

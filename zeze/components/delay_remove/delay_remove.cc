@@ -152,7 +152,8 @@ void DelayRemove::RemoveLater(Transaction& tx, TableBase& table, std::string enc
   }
   Entry entry{.TableName = table.name(),
               .EncodedKey = Binary{encoded_key},
-              .EnqueueTime = NowMs(tx.engine()).count()};
+              .EnqueueTime = NowMs(tx.engine()).count(),
+              .Delay = (delay == milliseconds(0) ? delay_ : delay).count()};
   if (table.tells_writes()) {
     entry.Serial = NewSerial();
     tRemovals.Put(tx, BRemovalKey{.TableId = table.id(), .EncodedKey = Binary{encoded_key}},
@@ -236,7 +237,6 @@ DelayRemove::Batch DelayRemove::CollectIn(Transaction& tx, AnyQueue& queue, cons
                                           std::size_t entries_max) {
   Batch batch;
   const milliseconds now = NowMs(tx.engine());
-  const milliseconds last_due = now - wait.delay - wait.grace;
   for (; batch.dealt < entries_max; ++batch.dealt) {
     const std::optional<AnyQueueEntry> first = queue.Peek(tx);
     if (!first) break;
@@ -244,7 +244,9 @@ DelayRemove::Batch DelayRemove::CollectIn(Transaction& tx, AnyQueue& queue, cons
     const milliseconds enqueued(entry.EnqueueTime);
     // By a clock that was wrong; it would hold up all behind it.
     const bool from_the_future = enqueued > now + kClockErrorMax;
-    if (!from_the_future && enqueued > last_due) break;
+    // What was promised counts: others may have other options.
+    const milliseconds delay = entry.Delay > 0 ? milliseconds(entry.Delay) : wait.delay;
+    if (!from_the_future && enqueued > now - delay - wait.grace) break;
     queue.Poll(tx);
     if (from_the_future) {
       Park(tx, queue, std::move(entry), "it was removed in the future", batch);

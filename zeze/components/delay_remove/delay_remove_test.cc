@@ -493,6 +493,25 @@ TEST_P(DelayRemoveTest, ADeadServersQueueIsTakenOver) {
   EXPECT_EQ(0, other.Pending(1));
 }
 
+// What was promised counts, not what whoever collects would have promised.
+TEST_P(DelayRemoveTest, RecordsStayForTheDelayOfWhoRemovedThem) {
+  server->Put(1, 1);
+  server->Remove(1);
+  Crash();
+  {
+    Server hasty(home, clock, 2, {.delay = seconds(1)});
+    clock.Advance(hours(1));
+    EXPECT_EQ(0u, hasty.delay_remove.StepForOthers(hasty.engine).value());
+    EXPECT_TRUE(hasty.Has(1));
+  }
+  Open({.delay = seconds(1)});  // Configured anew: the next ones go sooner.
+  EXPECT_EQ(0u, server->Step());
+  EXPECT_TRUE(server->Has(1));
+  clock.Advance(kDay * 7);
+  EXPECT_EQ(1u, server->Step());
+  EXPECT_FALSE(server->Has(1));
+}
+
 TEST_P(DelayRemoveTest, WhatBelongsToAnotherProgramIsPutOffNotDropped) {
   ASSERT_EQ(0, server->Do([&](Transaction& tx) {
     AnyQueue queue(server->queues, "__GCTableQueue#1");

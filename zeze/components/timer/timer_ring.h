@@ -104,7 +104,7 @@ class TimerRing {
   Mutex mutex_;
   std::unordered_set<std::int64_t> rooms_ ZEZE_GUARDED_BY(mutex_);
   // Made or loaded since this server joined: as long as the root has our serial they are in our
-  // ring. The owner that a node names may be too old to tell: who takes over writes it when loading.
+  // ring. The owner that a node names does not tell: who takes over writes it only when loading.
   std::unordered_set<std::int64_t> ours_ ZEZE_GUARDED_BY(mutex_);
 };
 
