@@ -254,7 +254,7 @@ bool Timers::Resume(Transaction& tx, const std::string& id) {
   if (found == nullptr || !found->Parked) return false;
   TimerBean timer = *found;
   timer.Parked = false;
-  timer.FailedTimes = 0;
+  timer.FailedTimes = 1;  // It has begun, so it is not missed, however late it is.
   timer.RetryTime = 0;
   timer.ConcurrentFireSerialNo += 1;
   Remove(tx, id, Index(*index));

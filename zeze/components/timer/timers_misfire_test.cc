@@ -18,6 +18,7 @@ namespace zeze {
 namespace {
 
 using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 
@@ -225,6 +226,34 @@ TEST_F(TimersTest, ParkedTimersStayParked) {
   Open();
   EXPECT_EQ(server->timers.statistics().armed, 0U);
   EXPECT_TRUE(server->Find(id)->parked);
+}
+
+// It begins with the occurrence that failed, also if its server ends before.
+TEST_F(MisfireTest, SkipDoesNotLeaveOutWhatAnOperatorResumes) {
+  TimerSpec spec = TimerSpec::Every("count", 10s, 1h);
+  spec.misfire = MisfirePolicy::kSkip;
+  std::string id;
+  for (const bool restart : {false, true}) {
+    Open({.timers = {.retries = 0},
+          .extra = [](Transaction&, TimerContext&) { return result_code::kLogicError; }});
+    id = server->Schedule(spec);
+    const std::int64_t planned = server->Find(id)->next_time_ms;
+    clock.Advance(10010ms);
+    while (!server->Find(id)->parked) std::this_thread::yield();
+    server->Stop();
+    clock.Advance(30min);
+    Open();
+    server->Call([&](Transaction& tx) { EXPECT_TRUE(server->timers.Resume(tx, id)); });
+    if (restart) {
+      server->Stop();
+      clock.Advance(1min);
+      Open();
+    }
+    while (server->Find(id)->next_time_ms == planned) std::this_thread::yield();
+    EXPECT_EQ(server->Find(id)->next_time_ms, planned + 3'600'000);
+    EXPECT_EQ(server->Effects(id), 1);
+    server->Stop();
+  }
 }
 
 TEST_F(TimersTest, TheWallClockIsFollowed) {
