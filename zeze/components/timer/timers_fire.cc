@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,6 +62,17 @@ struct Usage {
     return {.cpu = time(usage.ru_utime) + time(usage.ru_stime), .waits = usage.ru_nvcsw};
   }
 };
+
+// What one throws concerns neither the rest of its batch nor those that wait for its end.
+void RunLocal(Task& task) {
+  try {
+    task();
+  } catch (const std::exception& error) {
+    ZEZE_LOG_ERROR("local timer {} threw: {}", task.name(), error.what());
+  } catch (...) {
+    ZEZE_LOG_ERROR("local timer {} threw something that is not a std::exception", task.name());
+  }
+}
 
 }  // namespace
 
@@ -127,7 +139,7 @@ void Timers::RunSome(std::span<Alarm> alarms) {
   const nanoseconds begin = clock.Now();
   for (Alarm& alarm : alarms) {
     if (alarm.is_local) {
-      alarm.local();
+      RunLocal(alarm.local);
     } else {
       Fire(alarm);
     }

@@ -441,6 +441,22 @@ TEST_F(TimersTest, LocalTimersAreInMemoryOnly) {
   EXPECT_THAT(told.Await(1), ElementsAre("yes"));
 }
 
+TEST_F(TimersTest, ALocalTimerThatThrowsHoldsNothingUp) {
+  TimerServer& s = Open({.timers = {.running_max = 1}});
+  testing::CapturedLog log;
+  for (int i = 0; i < 3; ++i) {
+    s.timers.ScheduleLocal(1s, Task([] { throw std::runtime_error("no good"); }));
+  }
+  const std::string id = s.Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  s.told.Await(1);
+  clock.Advance(1s);
+  const std::string later = s.Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  s.told.Await(2);
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("no good")));
+}
+
 TEST_F(TimersTest, ALocalTimerThatIsSetAgainCountsOnce) {
   TimerServer& s = Open();
   Told told;
