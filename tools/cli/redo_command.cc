@@ -336,7 +336,7 @@ Result<void> Compact(const RedoArguments& arguments) {
   if (!queue.ok()) return queue.error();
   const RedoPosition before = queue.value()->position();
   // As the server said last.
-  const auto saved = before.saved_id > 0 ? std::optional(before.saved_id) : std::nullopt;
+  const auto saved = before.says_saved ? std::optional(before.saved_id) : std::nullopt;
   if (Result<void> known = queue.value()->Confirm(before.confirmed_id, saved); !known.ok()) {
     return known;
   }

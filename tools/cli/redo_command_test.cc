@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/redo/redo_store.h"
 #include "zeze/redo/testing/old_redo_server.h"
 #include "zeze/storage/testing/server_process.h"
 #include "zeze/storage/testing/temp_directory.h"
@@ -54,6 +55,21 @@ TEST_F(RedoCommandTest, AddsShowsSkipsAndSends) {
   EXPECT_THAT(Redo({"compact", "--queue", "q", "--keep-for", "0"}).said,
               HasSubstr("tasks deleted"));
   EXPECT_THAT(Redo({"status", "--queue", "q"}).said, HasSubstr("backlog    0"));
+}
+
+// If that crashes it must be given them again.
+TEST_F(RedoCommandTest, CompactKeepsWhatTheServerHasDoneButNotSaved) {
+  {
+    const auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+    RedoJournal* queue = store->OpenQueue("q").value();
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue->Add(1, "paid").ok());
+    ASSERT_TRUE(queue->Confirm(5, 0).ok());
+  }
+
+  EXPECT_EQ(Redo({"compact", "--queue", "q", "--keep-for", "0"}).exit_code, 0);
+
+  const auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+  EXPECT_EQ(store->OpenQueue("q").value()->position().floor_id, 0);
 }
 
 TEST_F(RedoCommandTest, SendsWhatItReads) {

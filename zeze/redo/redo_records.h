@@ -45,6 +45,8 @@ struct QueueRecord {
   bool bound = false;
   // The first task behind this one tells the server that an operator lets this store go on.
   std::int64_t adopted_id = -1;
+  // A server has said what it has saved: saved_id counts, also if it is 0.
+  bool says_saved = false;
 
   template <typename Visitor>
   static constexpr void ForEachField(Visitor&& visit) {
@@ -55,6 +57,7 @@ struct QueueRecord {
     visit(Field{5, "saved_id"}, &QueueRecord::saved_id);
     visit(Field{6, "bound"}, &QueueRecord::bound);
     visit(Field{7, "adopted_id", /*zero_when_absent=*/true}, &QueueRecord::adopted_id);
+    visit(Field{8, "says_saved"}, &QueueRecord::says_saved);
   }
   void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
   void Decode(ByteReader& in) { DecodeFields(*this, in); }

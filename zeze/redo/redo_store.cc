@@ -381,7 +381,8 @@ RedoPosition RedoJournal::position() const {
           .saved_id = record_.saved_id,
           .added_id = added_id(),
           .bound = record_.bound,
-          .adopted_id = record_.adopted_id};
+          .adopted_id = record_.adopted_id,
+          .says_saved = record_.says_saved};
 }
 
 Result<std::vector<RedoTask>> RedoJournal::Read(std::int64_t after, std::size_t count_max,
@@ -491,8 +492,11 @@ Result<void> RedoJournal::Confirm(std::int64_t confirmed_id, std::optional<std::
   // What a server saved may be gone with its database; no task behind its last one is saved.
   record.saved_id = std::min(saved_id.value_or(record.saved_id), confirmed_id);
   saved_known_ = saved_id.has_value();
+  record.says_saved = record.says_saved || saved_known_;
   if (confirmed_id > record.adopted_id) record.adopted_id = -1;
-  if (record.confirmed_id == record_.confirmed_id && record.saved_id == record_.saved_id) return {};
+  const bool same = record.confirmed_id == record_.confirmed_id &&
+                    record.saved_id == record_.saved_id && record.says_saved == record_.says_saved;
+  if (same) return {};
   if (Result<void> saved = SaveRecord(record, /*sync=*/false); !saved.ok()) return saved;
   return Mark(store_.NowMs());
 }

@@ -63,6 +63,7 @@ struct RedoPosition {
   std::int64_t added_id = 0;
   bool bound = false;
   std::int64_t adopted_id = -1;
+  bool says_saved = false;  // Some server has said what it has saved.
 
   std::int64_t backlog() const { return added_id - confirmed_id; }
 };
