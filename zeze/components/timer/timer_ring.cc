@@ -26,8 +26,11 @@ std::size_t ShardOfThread() {
   return shard;
 }
 
-// The node that a transaction has made itself: others do not know it yet.
+// The node that a transaction has made itself: others do not know it yet. Transactions of another
+// life of the server, in the same process, may have the same address and serial.
 struct OwnNode {
+  const TimerRing* ring = nullptr;
+  std::int64_t joined = 0;
   const Transaction* tx = nullptr;
   std::uint64_t serial = 0;
   std::int64_t node_id = 0;
@@ -98,13 +101,15 @@ std::int64_t TimerRing::Add(Transaction& tx, const std::string& timer_id, TimerB
     tables_.tNodeRoot.Edit(tx, options_.server_id)->Version = options_.version;
   }
   std::atomic<std::int64_t>& filling = filling_[ShardOfThread() % kShards];
-  const bool own = own_node.tx == &tx && own_node.serial == tx.serial();
+  const bool own = own_node.ring == this && own_node.joined == serial() && own_node.tx == &tx &&
+                   own_node.serial == tx.serial();
   std::int64_t node_id = own ? own_node.node_id : filling.load(std::memory_order_relaxed);
   while (true) {
     if (node_id == 0) node_id = TakeRoom();
     if (node_id == 0) {
       node_id = NewNode(tx);
-      own_node = {.tx = &tx, .serial = tx.serial(), .node_id = node_id};
+      own_node = {
+          .ring = this, .joined = serial(), .tx = &tx, .serial = tx.serial(), .node_id = node_id};
       tx.AfterCommit([&filling, node_id] { filling.store(node_id, std::memory_order_relaxed); });
     } else if (!own) {
       filling.store(node_id, std::memory_order_relaxed);
