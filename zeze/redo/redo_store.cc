@@ -185,7 +185,7 @@ Result<RedoJournal*> RedoStore::OpenQueue(std::string_view name) {
   if (Result<void> written = storage_->Flush(writes, /*sync=*/true); !written.ok()) {
     return written.error();
   }
-  record_ = record;
+  record_.queues = record.queues;  // And nothing else: id() is read without a lock.
   std::unique_ptr<RedoJournal> journal(new RedoJournal(*this, std::string(name), queue));
   if (Result<void> ready = journal->FindLast(); !ready.ok()) return ready.error();
   return journals_.emplace(name, std::move(journal)).first->second.get();
