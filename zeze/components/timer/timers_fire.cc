@@ -38,10 +38,11 @@ using std::chrono::nanoseconds;
 // turn soon.
 constexpr std::size_t kBatch = 32;
 
-// Run without a rest: whoever shares the core waits for so long.
-constexpr std::size_t kStride = 8;
+// Run without a rest. Whoever shares the core waits for one of them only (RunSome); shorter strides
+// would spend most of a burst in waking up.
+constexpr std::size_t kStride = 32;
 
-// So many that others would feel it: then timers rest twice as long as they compute.
+// So many that others would feel it: then timers rest three times as long as they compute.
 constexpr std::size_t kCrowd = 256;
 constexpr std::size_t kDueMax = 1024;  // The rest stays where it is, and may still be canceled.
 constexpr nanoseconds kRestMax = milliseconds(5);
@@ -151,7 +152,7 @@ void Timers::RunSome(std::span<Alarm> alarms) {
   const MutexLock lock(mutex_);
   pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
   if (due_.size() > kCrowd && !stopping_) {
-    clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(2 * cpu, kRestMax));
+    clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(3 * cpu, kRestMax));
   }
 }
 
