@@ -42,7 +42,7 @@ constexpr std::size_t kBatch = 32;
 // would spend most of a burst in waking up.
 constexpr std::size_t kStride = 32;
 
-// So many that others would feel it: then timers rest three times as long as they compute.
+// So many that others would feel it: then timers rest five times as long as they compute.
 constexpr std::size_t kCrowd = 256;
 constexpr std::size_t kDueMax = 1024;  // The rest stays where it is, and may still be canceled.
 constexpr nanoseconds kRestMax = milliseconds(5);
@@ -152,7 +152,7 @@ void Timers::RunSome(std::span<Alarm> alarms) {
   const MutexLock lock(mutex_);
   pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
   if (due_.size() > kCrowd && !stopping_) {
-    clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(3 * cpu, kRestMax));
+    clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(5 * cpu, kRestMax));
   }
 }
 
