@@ -18,6 +18,7 @@
 #include "zeze/redo/redo_store.h"
 #include "zeze/redo/run_task.h"
 #include "zeze/redo/testing/old_redo_server.h"
+#include "zeze/redo/testing/redo_alarms.h"
 #include "zeze/storage/testing/temp_directory.h"
 
 namespace zeze {
@@ -28,36 +29,6 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::OldRedoServer;
-
-// Collects alarms, and waits for them.
-class Alarms {
- public:
-  std::function<void(const RedoAlarm&)> callback() {
-    return [this](const RedoAlarm& alarm) {
-      MutexLock lock(mutex_);
-      alarms_.push_back(alarm);
-      changed_.NotifyAll();
-    };
-  }
-  RedoAlarm Await(RedoAlarmKind kind) {
-    MutexLock lock(mutex_);
-    while (true) {
-      for (const RedoAlarm& alarm : alarms_) {
-        if (alarm.kind == kind) return alarm;
-      }
-      changed_.Wait(mutex_);
-    }
-  }
-  std::size_t count() const {
-    MutexLock lock(mutex_);
-    return alarms_.size();
-  }
-
- private:
-  mutable Mutex mutex_;
-  CondVar changed_;
-  std::vector<RedoAlarm> alarms_ ZEZE_GUARDED_BY(mutex_);
-};
 
 class RedoQueueClientTest : public ::testing::Test {
  protected:
@@ -90,7 +61,7 @@ class RedoQueueClientTest : public ::testing::Test {
   }
 
   TempDirectory directory;
-  Alarms alarms;
+  testing::RedoAlarms alarms;
   std::unique_ptr<OldRedoServer> server = std::make_unique<OldRedoServer>();
   std::shared_ptr<RedoStore> store;
   std::unique_ptr<RedoQueueClient> client;

@@ -28,6 +28,7 @@
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/redo_store.h"
 #include "zeze/redo/run_task.h"
+#include "zeze/redo/testing/redo_alarms.h"
 #include "zeze/storage/testing/temp_directory.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
@@ -48,39 +49,10 @@ constexpr std::int32_t kRecharge = 1;
 constexpr std::int32_t kRefund = 2;
 constexpr std::int32_t kFickle = 3;
 
-class Alarms {
- public:
-  std::function<void(const RedoAlarm&)> callback() {
-    return [this](const RedoAlarm& alarm) {
-      MutexLock lock(mutex_);
-      alarms_.push_back(alarm);
-      changed_.NotifyAll();
-    };
-  }
-  RedoAlarm Await(RedoAlarmKind kind) {
-    MutexLock lock(mutex_);
-    while (true) {
-      for (const RedoAlarm& alarm : alarms_) {
-        if (alarm.kind == kind) return alarm;
-      }
-      changed_.Wait(mutex_);
-    }
-  }
-  std::size_t count() {
-    MutexLock lock(mutex_);
-    return alarms_.size();
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<RedoAlarm> alarms_ ZEZE_GUARDED_BY(mutex_);
-};
-
 // The application: one account for each queue, to which tasks add the number in their parameter.
 struct Shop {
   Shop(const std::string& directory, std::uint16_t port, StorageKind storage,
-       RedoHandlerOptions poison, bool trust, Alarms& alarms)
+       RedoHandlerOptions poison, bool trust, testing::RedoAlarms& alarms)
       : redo({.acceptors = {{.ip = "127.0.0.1", .port = port}},
               .trust_old_clients = trust,
               .on_alarm = alarms.callback()}) {
@@ -192,8 +164,8 @@ class RedoQueueTest : public ::testing::Test {
   RedoHandlerOptions poison = {.attempts_max = 3};
   bool trust = false;
   std::uint16_t port = 0;
-  Alarms alarms;
-  Alarms shop_alarms;
+  testing::RedoAlarms alarms;
+  testing::RedoAlarms shop_alarms;
   std::unique_ptr<Shop> shop;
   std::map<std::string, std::shared_ptr<RedoStore>> stores;
   std::unique_ptr<RedoQueueClient> client;
