@@ -1,5 +1,6 @@
 // Timers of roles on servers with caches of their own, over one database and one Global.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -14,18 +15,22 @@
 #include <gtest/gtest.h>
 
 #include "Zeze/Builtin/AutoKey.h"
+#include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
+#include "zeze/arch/online/direct_sender.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/online/role_online.h"
 #include "zeze/arch/online/testing/fake_links.h"
+#include "zeze/arch/online_timer/online_timers.h"
 #include "zeze/arch/online_timer/role_timers.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/provider_session.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
@@ -51,11 +56,34 @@ constexpr std::chrono::seconds kLease(30);
 constexpr std::chrono::seconds kPatience(30);
 constexpr TableDescriptor kEffects{.id = 4711, .name = "effects"};
 
+class Server;
+
+// The way between the servers.
+class Between final : public DirectSender {
+ public:
+  void Open(Server& a, Server& b) { servers_ = {&a, &b}; }
+
+  Result<void> Send(std::int32_t server_id,
+                    const Zeze::Builtin::ProviderDirect::BTransmit& message) override;
+  Result<void> Send(std::int32_t, const Zeze::Builtin::ProviderDirect::BTransmitAccount&) override {
+    return Lost();
+  }
+  Result<void> RemoveLocal(std::int32_t, const std::string&) override { return Lost(); }
+  Result<void> RemoveLocal(std::int32_t, std::int64_t, const std::string&) override {
+    return Lost();
+  }
+
+ private:
+  static Result<void> Lost() { return Error(ErrorCode::kUnavailable, "lost"); }
+
+  std::array<Server*, 2> servers_ = {};
+};
+
 // Its online and offline timers are named by it in handlers of logins and logouts.
 class Server {
  public:
   Server(const std::string& url, std::uint16_t global_port, std::int32_t server_id,
-         testing::FakeLinks& links)
+         testing::FakeLinks& links, Between& between)
       : links_(links) {
     const auto count = [this](Transaction& tx, auto& timer) -> std::int64_t {
       effects.GetOrAdd(tx, std::string(timer.id()))->NextId += 1;
@@ -79,7 +107,7 @@ class Server {
     application->AddModule(keys);
     application->AddModule(timers);
     application->AddModule(roles);
-    roles.Connect(links);  // Without a way to other servers: what they are told is lost.
+    roles.Connect(links, &between);
     const Result<void> started = application->Start();
     EXPECT_TRUE(started.ok()) << started.error().message();
   }
@@ -150,6 +178,14 @@ class Server {
   std::unique_ptr<Application> application;
 };
 
+Result<void> Between::Send(std::int32_t server_id,
+                           const Zeze::Builtin::ProviderDirect::BTransmit& message) {
+  Server* server = servers_.at(static_cast<std::size_t>(server_id - 1));
+  if (server == nullptr) return Lost();
+  server->roles.Transmitted(message);
+  return {};
+}
+
 class LoginTimersClusterTest : public ::testing::Test {
  protected:
   LoginTimersClusterTest()
@@ -162,8 +198,8 @@ class LoginTimersClusterTest : public ::testing::Test {
                  .machine = {.lease = {.duration = kLease}},
                  .holder = "test"}) {
     EXPECT_TRUE(global_.Start().ok());
-    a_.emplace(url_, global_.address().port(), 1, links_);
-    b_.emplace(url_, global_.address().port(), 2, links_);
+    a_.emplace(url_, global_.address().port(), 1, links_, between_);
+    b_.emplace(url_, global_.address().port(), 2, links_, between_);
   }
   ~LoginTimersClusterTest() override {
     b_.reset();
@@ -182,6 +218,7 @@ class LoginTimersClusterTest : public ::testing::Test {
 
   const std::string url_;
   testing::FakeLinks links_;
+  Between between_;
   IoThreads io_;
   ThreadPool pool_;
   const std::unique_ptr<Storage> storage_;
@@ -200,6 +237,83 @@ TEST_F(LoginTimersClusterTest, Seed002OnlineTimersAreOnlyOnTheServerOfTheLogin) 
   a_->ScheduleNamed(a_->role_timers.online(), "a", TimerSpec::Every("count", 1ms, 1ms));
   Await([&] { return a_->runs > 3; });
   EXPECT_EQ(b_->runs, 0);
+}
+
+TEST_F(LoginTimersClusterTest, OnlineTimersGoToTheServerOfTheLogin) {
+  between_.Open(*a_, *b_);
+  a_->LogIn();
+  OnlineTimers<RoleId>& from_b = b_->role_timers.online();
+  std::string id;
+  b_->Call([&](Transaction& tx) {
+    const TimerSpec spec = TimerSpec::Every("count", 1ms, 1ms, AnyBean::Of(BCount{.NextId = 1}));
+    id = from_b.ScheduleWhereOnline(tx, kRole, spec).value();
+    EXPECT_TRUE(from_b
+                    .ScheduleNamedWhereOnline(tx, kRole, "each hour",
+                                              TimerSpec::Cron("count", "0 0 * * * ?"))
+                    .ok());
+    EXPECT_FALSE(from_b.ScheduleNamedWhereOnline(tx, kRole, "@x", spec).ok());
+    EXPECT_FALSE(from_b.ScheduleWhereOnline(tx, kRole, TimerSpec::Cron("count", "each hour")).ok());
+  });
+  Await([&] { return a_->runs > 3; });
+  Await([&] { return a_->OnlineRecords() == 2; });
+  EXPECT_EQ(b_->runs, 0);
+  EXPECT_EQ(b_->OnlineRecords(), 0U);
+  a_->Call([&](Transaction& tx) {
+    const std::optional<TimerInfo> info = a_->role_timers.online().Find(tx, kRole, id);
+    ASSERT_TRUE(info);
+    EXPECT_EQ(info->data.As<BCount>()->NextId, 1);
+  });
+
+  b_->Call([&](Transaction& tx) {
+    EXPECT_TRUE(from_b.CancelWhereOnline(tx, kRole, id));
+    EXPECT_TRUE(from_b.CancelWhereOnline(tx, kRole, "each hour"));
+  });
+  Await([&] { return a_->OnlineRecords() == 0; });
+}
+
+// A cancel is never before the timer that it is for.
+TEST_F(LoginTimersClusterTest, WhatIsSentToALoginKeepsItsOrder) {
+  between_.Open(*a_, *b_);
+  a_->LogIn();
+  OnlineTimers<RoleId>& from_b = b_->role_timers.online();
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = fmt::format("timer {}", i);
+    b_->Call([&](Transaction& tx) {
+      ASSERT_TRUE(
+          from_b.ScheduleNamedWhereOnline(tx, kRole, name, TimerSpec::After("count", 1h)).ok());
+      EXPECT_TRUE(from_b.CancelWhereOnline(tx, kRole, name));
+    });
+  }
+  b_->Call([&](Transaction& tx) {
+    ASSERT_TRUE(
+        from_b.ScheduleNamedWhereOnline(tx, kRole, "last", TimerSpec::After("count", 1ms)).ok());
+  });
+  Await([&] { return a_->runs == 1; });
+  EXPECT_EQ(a_->OnlineRecords(), 0U);
+}
+
+// What the transaction did not commit is not sent.
+TEST_F(LoginTimersClusterTest, ARolledBackTransactionSendsNothing) {
+  between_.Open(*a_, *b_);
+  a_->LogIn();
+  OnlineTimers<RoleId>& from_b = b_->role_timers.online();
+  EXPECT_EQ(
+      b_->application->Call(
+          "refused",
+          [&](Transaction& tx) {
+            EXPECT_TRUE(
+                from_b.ScheduleNamedWhereOnline(tx, kRole, "x", TimerSpec::After("count", 1ms))
+                    .ok());
+            return 1;
+          }),
+      1);
+  b_->Call([&](Transaction& tx) {
+    ASSERT_TRUE(
+        from_b.ScheduleNamedWhereOnline(tx, kRole, "y", TimerSpec::After("count", 1ms)).ok());
+  });
+  Await([&] { return a_->runs == 1; });
+  EXPECT_EQ(a_->Effects("x"), 0);
+  EXPECT_EQ(a_->Effects("y"), 1);
 }
 
 // Nobody tells the first server: its timer finds out by itself, from that commit on.

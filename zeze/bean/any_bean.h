@@ -38,6 +38,11 @@ class AnyBean {
   std::int64_t type_id() const { return held_ == nullptr ? 0 : held_->type_id; }
   bool empty() const { return held_ == nullptr; }
 
+  // The full name of its type in the schema, if it was made here; empty if it came encoded.
+  std::string_view type_name() const {
+    return held_ == nullptr ? std::string_view() : held_->type_name;
+  }
+
   // The encoded bean, with its end.
   std::string_view bytes() const { return held_ == nullptr ? std::string_view() : held_->bytes; }
 
@@ -62,12 +67,12 @@ class AnyBean {
   void Set(const Bean& bean) {
     ByteWriter out;
     bean.Encode(out);
-    SetEncoded(Bean::kTypeId, out.Release());
+    held_ = std::make_shared<const Held>(Bean::kTypeId, out.Release(), NameOf<Bean>());
   }
 
   // For decoders. An id of 0 empties the variable.
   void SetEncoded(std::int64_t type_id, std::string bytes) {
-    held_ = type_id == 0 ? nullptr : std::make_shared<const Held>(type_id, std::move(bytes));
+    held_ = type_id == 0 ? nullptr : std::make_shared<const Held>(type_id, std::move(bytes), "");
   }
 
   void Clear() { held_ = nullptr; }
@@ -78,11 +83,19 @@ class AnyBean {
 
  private:
   struct Held {
-    Held(std::int64_t id, std::string encoded) : type_id(id), bytes(std::move(encoded)) {}
+    Held(std::int64_t id, std::string encoded, std::string_view name)
+        : type_id(id), bytes(std::move(encoded)), type_name(name) {}
 
     std::int64_t type_id;
     std::string bytes;
+    std::string_view type_name;  // Of a constant.
   };
+
+  template <typename Bean>
+  static constexpr std::string_view NameOf() {
+    if constexpr (requires { Bean::kFullName; }) return Bean::kFullName;
+    return {};
+  }
 
   std::shared_ptr<const Held> held_;
 };

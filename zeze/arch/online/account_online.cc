@@ -10,6 +10,7 @@
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
+#include "zeze/arch/online/direct_sender.h"
 #include "zeze/arch/online/internal/account_kind.h"
 #include "zeze/arch/online/internal/take_over.h"
 #include "zeze/arch/online/login.h"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "Zeze/Builtin/Provider.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
+#include "zeze/arch/online/direct_sender.h"
 #include "zeze/arch/online/internal/login_book.h"
 #include "zeze/arch/online/internal/login_environment.h"
 #include "zeze/arch/online/internal/login_events.h"
@@ -398,16 +400,19 @@ void Logins<Key>::Transmitted(std::string_view action, std::span<const Key> targ
     ZEZE_LOG_WARNING("nobody here handles the transmitted action \"{}\"", action);
     return;
   }
-  // Records may have to be loaded, which is not for network threads.
-  const Result<void> posted = impl_->environment.application->workers().TryPost(
-      Task("transmit",
-           [this, &run = handler->second, sender,
-            to = std::vector<Key>(targets.begin(), targets.end()), text = std::string(parameter)] {
-             for (const Key& target : to) impl_->Deliver(run, target, sender, text);
-           }));
-  if (!posted.ok()) {
-    ZEZE_LOG_WARNING("the transmitted action \"{}\" is dropped: {}", action,
-                     posted.error().message());
+  // Records may have to be loaded, which is not for network threads; what comes for a target keeps
+  // its order.
+  const auto text = std::make_shared<const std::string>(parameter);
+  for (const Key& target : targets) {
+    const Result<void> posted = impl_->environment.application->one_by_one().Post(
+        impl_->kind.Describe(target),
+        Task("transmit", [this, &run = handler->second, sender, target, text] {
+          impl_->Deliver(run, target, sender, *text);
+        }));
+    if (!posted.ok()) {
+      ZEZE_LOG_WARNING("the transmitted action \"{}\" for {} is dropped: {}", action,
+                       impl_->kind.Describe(target), posted.error().message());
+    }
   }
 }
 
@@ -415,7 +420,12 @@ template <typename Key>
 void Logins<Key>::Impl::Deliver(const TransmitHandler& run, const Key& target,
                                 const Key& sender_key, const std::string& parameter) {
   const Result<std::optional<LoginRecord>> record = kind.ReadCopy(target);
-  if (!record.ok() || !record.value()) return;
+  if (!record.ok()) {
+    ZEZE_LOG_WARNING("an action for {} is lost: {}", kind.Describe(target),
+                     record.error().message());
+    return;
+  }
+  if (!record.value()) return;
   environment.PostBehind(
       record.value()->account, Task("transmit", [this, &run, target, sender_key, parameter] {
         environment.application->Call("transmit", [&](Transaction& tx) -> std::int64_t {

@@ -155,8 +155,9 @@ class Logins {
   }
   void BroadcastFrame(std::string_view frame, bool only_same_version);
 
-  // Runs the action for each target on the server where it is logged in, at most once. Returns how
-  // many are logged in somewhere and not known to be out of reach.
+  // Runs the action for each target on the server where it is logged in, at most once, behind those
+  // that this server has transmitted to the same login before. Returns how many are logged in
+  // somewhere and not known to be out of reach.
   std::size_t Transmit(std::string_view action, std::span<const Key> targets, const Key& sender,
                        std::string_view parameter);
 

@@ -103,7 +103,7 @@ TEST_F(TakeOverTest, SeveralMayDoItAtOnce) {
   story.Take();
 
   std::vector<std::thread> threads;
-  for (const std::size_t server : {1, 2, 1, 2}) {
+  for (const std::size_t server : {1U, 2U, 1U, 2U}) {
     threads.emplace_back(
         [this, server] { EXPECT_TRUE(servers[server].logins.LogoutAllOf(kLost).ok()); });
   }

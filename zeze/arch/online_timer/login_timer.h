@@ -26,7 +26,7 @@ namespace zeze::arch {
 struct LoginTimersOptions {
   // Online timers of one login; 0: as many as there are.
   std::size_t online_timers_max = 0;
-  // Offline timers of one client of an account, or of one role in one set.
+  // Offline timers of one client of an account, or of one role in one set; 0: none.
   std::size_t offline_timers_max = 200;
 };
 

@@ -189,6 +189,34 @@ TYPED_TEST(LoginTimerRacesTest, TimersThatHaveNotStartedAreRefused) {
   EXPECT_TRUE(application->Stop().ok());
 }
 
+using RoleTimerRacesTest = LoginTimerRacesTest<RoleSide>;
+
+TEST_F(RoleTimerRacesTest, NorAreTheySentBeforeTimersHaveStarted) {
+  Open({.memory = false});
+  LogIn();
+  server->Save();
+  server->Crash();
+  AutoKeys keys;
+  Timers timers(keys);
+  RoleOnline roles({}, {"battle"});
+  RoleTimers role_timers(roles, timers);
+  auto opened = Application::Open("test", {.server_id = 2,
+                                           .storage = StorageKind::kRocksDb,
+                                           .storage_directory = directory.path() + "/db"});
+  auto application = std::move(opened).value();
+  application->AddModule(roles);
+  ASSERT_TRUE(application->Start().ok());
+  application->Call("schedule", [&](Transaction& tx) -> std::int64_t {
+    const TimerSpec spec = TimerSpec::After("x", 1s);
+    EXPECT_THAT(role_timers.online().ScheduleWhereOnline(tx, key, spec).error().message(),
+                HasSubstr("Timers have not started"));
+    EXPECT_THAT(role_timers.online().ScheduleNamedWhereOnline(tx, key, "y", spec).error().message(),
+                HasSubstr("Timers have not started"));
+    return 0;
+  });
+  EXPECT_TRUE(application->Stop().ok());
+}
+
 // Every handler checks, inside its own transaction, what the login is. Logins, logouts, re-logins
 // and timers of both kinds go on side by side.
 TYPED_TEST(LoginTimerRacesTest, NoTimerEverRunsForAnotherStateThanItsOwn) {

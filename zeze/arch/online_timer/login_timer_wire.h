@@ -17,10 +17,15 @@ template <>
 struct LoginTimerWire<AccountKey> {
   using OnlineTimer = Zeze::Builtin::Timer::BArchOnlineTimer;
   using OfflineCustom = Zeze::Builtin::Timer::BOfflineAccountCustom;
+  using TransmitCancel = Zeze::Builtin::Timer::BTransmitCancelAccountTimer;
   using TableKey = Zeze::Builtin::Timer::BAccountClientId;
 
   // Of all implementations that share a database.
   static constexpr const char* kOfflineHandler = "Zeze.Component.TimerAccount$OfflineHandle";
+  // Actions that are transmitted.
+  static constexpr const char* kSendSimple = "Zeze.TimerAccount.TransmitSimpleTimer";
+  static constexpr const char* kSendCron = "Zeze.TimerAccount.TransmitCronTimer";
+  static constexpr const char* kSendCancel = "Zeze.TimerAccount.TransmitCancelAccountTimer";
 
   static TableKey TableKeyOf(const AccountKey& key) {
     return {.Account = key.Account, .ClientId = key.ClientId};
@@ -45,9 +50,13 @@ template <>
 struct LoginTimerWire<RoleId> {
   using OnlineTimer = Zeze::Builtin::Timer::BGameOnlineTimer;
   using OfflineCustom = Zeze::Builtin::Timer::BOfflineRoleCustom;
+  using TransmitCancel = Zeze::Builtin::Timer::BTransmitCancelRoleTimer;
   using TableKey = RoleId;
 
   static constexpr const char* kOfflineHandler = "Zeze.Component.TimerRole$OfflineHandle";
+  static constexpr const char* kSendSimple = "Zeze.TimerRole.TransmitSimpleTimer";
+  static constexpr const char* kSendCron = "Zeze.TimerRole.TransmitCronTimer";
+  static constexpr const char* kSendCancel = "Zeze.TimerRole.TransmitCancelRoleTimer";
 
   static TableKey TableKeyOf(RoleId key) { return key; }
   template <typename Bean>

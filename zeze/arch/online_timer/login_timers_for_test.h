@@ -112,8 +112,8 @@ struct TimedServer {
     });
   }
 
-  void Stop() { EXPECT_TRUE(application->Stop().ok()); }
-  void Save() { EXPECT_TRUE(application->engine().CheckpointNow().ok()); }
+  void Stop() const { EXPECT_TRUE(application->Stop().ok()); }
+  void Save() const { EXPECT_TRUE(application->engine().CheckpointNow().ok()); }
   // Nothing that was not saved is ever saved.
   void Crash() {
     application->engine().Abandon();

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "Zeze/Builtin/Timer.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
@@ -91,8 +90,9 @@ Result<std::int64_t> OfflineTimers<Key>::Check(Transaction& tx, const Key& key,
 template <typename Key>
 Result<void> OfflineTimers<Key>::MakeRoom(Transaction& tx, const Key& key, std::int64_t version) {
   if (Count(tx, key) < options_.offline_timers_max) return {};
+  const auto* found = index_.Get(tx, Wire::TableKeyOf(key));
   const Map<std::string, std::int32_t> timers =
-      index_.Get(tx, Wire::TableKeyOf(key))->OfflineTimers;
+      found == nullptr ? Map<std::string, std::int32_t>() : found->OfflineTimers;
   for (const auto& [timer_id, server_id] : timers) {
     const std::optional<Custom> custom = FindCustom(tx, timer_id);
     if (custom && custom->LoginVersion == version) continue;
@@ -250,8 +250,8 @@ std::int64_t OfflineTimers<Key>::Fire(Transaction& tx, TimerContext& timer, cons
   }
   const LoginTimerHandler<Key>* handler = handlers_.Find(custom.HandleName);
   if (handler == nullptr) {
-    ZEZE_LOG_ERROR("offline timer {} of {}: no handler \"{}\" is registered", timer_id,
-                   Wire::Describe(key), custom.HandleName);
+    ZEZE_LOG_ERROR("offline timer {} of {} waits: no handler \"{}\" is registered on this server",
+                   timer_id, Wire::Describe(key), custom.HandleName);
     return result_code::kNotImplement;
   }
   const std::string prefix = Wire::FullName(key, set_name_, {});

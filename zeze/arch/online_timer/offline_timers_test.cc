@@ -245,6 +245,15 @@ TYPED_TEST(OfflineTimersTest, TheLimitIs200UnlessSaidOtherwise) {
   EXPECT_FALSE(this->TrySchedule(this->Offline(), TimerSpec::After("count", 1s)).ok());
 }
 
+TYPED_TEST(OfflineTimersTest, ALimitOf0AllowsNone) {
+  this->Open({.options = {.offline_timers_max = 0}});
+  this->BeOffline();
+  const auto refused = this->TrySchedule(this->Offline(), TimerSpec::After("count", 1s));
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOverloaded);
+  EXPECT_FALSE(this->ScheduleNamed(this->Offline(), "x", TimerSpec::After("count", 1s)).ok());
+  EXPECT_EQ(this->Stored(), 0U);
+}
+
 TYPED_TEST(OfflineTimersTest, Seed002TheyCannotGoOnForEver) {
   TimedServer& s = this->Open();
   this->BeOffline();
@@ -377,6 +386,30 @@ TYPED_TEST(OfflineTimersTest, AParkedOneEndsWithTheNextLogin) {
   EXPECT_TRUE(this->Find(this->Offline(), id)->parked);
   this->LogIn();
   EXPECT_EQ(this->Stored(), 0U);
+}
+
+// As after a step back to an older program: that is no fault of the timer.
+TYPED_TEST(OfflineTimersTest, OneWithoutAHandlerHereWaitsForAProgramThatHasIt) {
+  const TimedSetup newer{.memory = false, .prepare = [](TimedServer& of) {
+                           TypeParam::Offline(of).RegisterHandler(
+                               "new", [&](Transaction& tx, auto& timer) {
+                                 of.effects.GetOrAdd(tx, std::string(timer.id()))->NextId += 1;
+                                 return result_code::kSuccess;
+                               });
+                         }};
+  TimedServer* s = &this->Open(newer);
+  this->BeOffline();
+  const std::string id = this->Schedule(this->Offline(), TimerSpec::After("new", 1s));
+  s->Stop();
+  this->Open({.memory = false, .timers = {.retries = 1}});
+  for (int i = 0; i < 10; ++i) this->Pass(1s);
+  EXPECT_EQ(this->Find(this->Offline(), id)->failed_times, 0);
+  EXPECT_FALSE(this->Find(this->Offline(), id)->parked);
+  this->server->Stop();
+  s = &this->Open(newer);
+  this->Pass(1s);
+  EXPECT_EQ(s->Effects(id), 1);
+  EXPECT_EQ(this->Indexed(), 0U);
 }
 
 TYPED_TEST(OfflineTimersTest, AHandlerMayCancelOrRegisterAnew) {

@@ -31,7 +31,20 @@ namespace zeze::arch {
 template <typename Key>
 OnlineTimers<Key>::OnlineTimers(Logins<Key>& logins, Timers& timers,
                                 const OnlineTimerTables<Key>& tables, LoginTimersOptions options)
-    : logins_(logins), timers_(timers), tables_(tables), options_(options) {
+    : logins_(logins),
+      timers_(timers),
+      tables_(tables),
+      options_(options),
+      transmit_(
+          logins,
+          {.schedule = [this](Transaction& tx, const Key& key, std::int64_t version,
+                              const TimerBean& timer) { return Accept(tx, key, version, timer); },
+           .cancel =
+               [this](Transaction& tx, const Key& key, std::int64_t version,
+                      const std::string& id) {
+                 const std::optional<Login<Key>> login = logins_.FindHere(tx, key);
+                 if (login && login->version == version) Cancel(tx, key, id);
+               }}) {
   logins_.On(LoginChange::kLocalRemoved,
              {.in_transaction = [this](Transaction& tx, const Login<Key>& login) {
                EndAll(tx, login.key);
@@ -57,23 +70,31 @@ Result<Login<Key>> OnlineTimers<Key>::LoginHere(Transaction& tx, const Key& key)
                  fmt::format("online timer: {} is not logged in", Wire::Describe(key)));
   }
   return Error(ErrorCode::kNotFound,
-               fmt::format("online timer: {} is logged in on server {}, not here: schedule it "
-                           "there (Logins::Transmit)",
+               fmt::format("online timer: {} is logged in on server {}, not here: "
+                           "ScheduleWhereOnline sends it there",
                            Wire::Describe(key), elsewhere->server_id));
 }
 
 template <typename Key>
+Result<void> OnlineTimers<Key>::CheckHandler(const std::string& name) const {
+  if (handlers_.Find(name) != nullptr) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("online timer: no handler \"{}\" is registered", name));
+}
+
+template <typename Key>
 Result<TimerBean> OnlineTimers<Key>::Plan(const TimerSpec& spec) const {
-  if (!timers_.started()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "online timer: Timers have not started: add that module to the application before "
-                 "the one of the logins");
-  }
-  if (handlers_.Find(spec.handler) == nullptr) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("online timer: no handler \"{}\" is registered", spec.handler));
-  }
+  if (Result<void> started = CheckStarted(); !started.ok()) return started.error();
+  if (Result<void> known = CheckHandler(spec.handler); !known.ok()) return known.error();
   return PlanTimer(spec, timers_.UnixNow());
+}
+
+template <typename Key>
+Result<void> OnlineTimers<Key>::CheckStarted() const {
+  if (timers_.started()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               "online timer: Timers have not started: add that module to the application before "
+               "the one of the logins");
 }
 
 template <typename Key>
@@ -91,6 +112,15 @@ Result<void> OnlineTimers<Key>::CheckRoom(const Key& key, const LoginTimers* tim
   return Error(ErrorCode::kOverloaded,
                fmt::format("online timer: {} has {} already, as many as online_timers_max allows",
                            Wire::Describe(key), count));
+}
+
+template <typename Key>
+Result<void> OnlineTimers<Key>::CheckName(const std::string& name) {
+  if (!name.empty() && !name.starts_with('@')) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("online timer: the name \"{}\" is empty or begins with '@', as those "
+                           "that get their name by themselves",
+                           name));
 }
 
 template <typename Key>
@@ -113,12 +143,7 @@ Result<std::string> OnlineTimers<Key>::Schedule(Transaction& tx, const Key& key,
 template <typename Key>
 Result<bool> OnlineTimers<Key>::ScheduleNamed(Transaction& tx, const Key& key,
                                               const std::string& name, const TimerSpec& spec) {
-  if (name.empty() || name.starts_with('@')) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("online timer: the name \"{}\" is empty or begins with '@', as those "
-                             "that get their name by themselves",
-                             name));
-  }
+  if (Result<void> named = CheckName(name); !named.ok()) return named.error();
   Result<TimerBean> timer = Plan(spec);
   if (!timer.ok()) return timer.error();
   const Result<Login<Key>> login = LoginHere(tx, key);
@@ -188,17 +213,8 @@ bool OnlineTimers<Key>::Cancel(Transaction& tx, const Key& key, const std::strin
 
 template <typename Key>
 TimerInfo OnlineTimers<Key>::InfoOf(const TimerBean& timer, std::int64_t serial_id) const {
-  return {.id = timer.TimerName,
-          .handler = timer.HandleName,
-          .server_id = timers_.application().options().server_id,
-          .next_time_ms = DueTime(timer),
-          .happened_times = HappenTimes(timer),
-          .remaining_times = RemainTimes(timer),
-          .end_time_ms = EndTime(timer),
-          .failed_times = timer.FailedTimes,
-          .parked = timer.Parked,
-          .data = timer.CustomData,
-          .serial_id = serial_id};
+  return Timers::InfoOf(timer.TimerName, timer, timers_.application().options().server_id,
+                        serial_id);
 }
 
 template <typename Key>
@@ -215,6 +231,75 @@ std::size_t OnlineTimers<Key>::Count(Transaction& tx, const Key& key) {
   const LoginTimers* timers = tables_.logins.Get(tx, Wire::TableKeyOf(key));
   const bool has = timers != nullptr && timers->LoginVersion == login->version;
   return has ? timers->Timers.size() : 0;
+}
+
+// --- on other servers ---
+
+template <typename Key>
+Result<std::string> OnlineTimers<Key>::ScheduleWhereOnline(Transaction& tx, const Key& key,
+                                                           const TimerSpec& spec) {
+  if (Result<void> started = CheckStarted(); !started.ok()) return started.error();
+  const std::optional<Login<Key>> login = logins_.Find(tx, key);
+  if (!login || logins_.FindHere(tx, key)) return Schedule(tx, key, spec);
+  std::string id = timers_.NewTimerId(tx);
+  if (Result<void> sent = Send(tx, *login, id, spec); !sent.ok()) return sent.error();
+  return id;
+}
+
+template <typename Key>
+Result<void> OnlineTimers<Key>::ScheduleNamedWhereOnline(Transaction& tx, const Key& key,
+                                                         const std::string& name,
+                                                         const TimerSpec& spec) {
+  if (Result<void> started = CheckStarted(); !started.ok()) return started;
+  const std::optional<Login<Key>> login = logins_.Find(tx, key);
+  if (!login || logins_.FindHere(tx, key)) {
+    const Result<bool> scheduled = ScheduleNamed(tx, key, name, spec);
+    return scheduled.ok() ? Result<void>() : scheduled.error();
+  }
+  if (Result<void> named = CheckName(name); !named.ok()) return named;
+  return Send(tx, *login, name, spec);
+}
+
+// The handler may be one that only the server of the login has.
+template <typename Key>
+Result<void> OnlineTimers<Key>::Send(Transaction& tx, const Login<Key>& login,
+                                     const std::string& id, const TimerSpec& spec) {
+  Result<TimerBean> timer = PlanTimer(spec, timers_.UnixNow());
+  if (!timer.ok()) return timer.error();
+  timer.value().TimerName = id;
+  transmit_.Send(tx, login, timer.value());
+  return {};
+}
+
+template <typename Key>
+bool OnlineTimers<Key>::CancelWhereOnline(Transaction& tx, const Key& key, const std::string& id) {
+  const std::optional<Login<Key>> login = logins_.Find(tx, key);
+  if (!login) return false;
+  if (logins_.FindHere(tx, key)) return Cancel(tx, key, id);
+  transmit_.SendCancel(tx, *login, id);
+  return true;
+}
+
+template <typename Key>
+Result<void> OnlineTimers<Key>::Accept(Transaction& tx, const Key& key, std::int64_t version,
+                                       TimerBean timer) {
+  if (Result<void> plan = CheckPlan(timer); !plan.ok()) return plan;
+  if (timer.TimerName.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "online timer: it has no name");
+  }
+  if (Result<void> known = CheckHandler(timer.HandleName); !known.ok()) return known;
+  const Result<Login<Key>> login = LoginHere(tx, key);
+  if (!login.ok()) return login.error();
+  if (login.value().version != version) return {};  // Of a login that has ended meanwhile.
+  const LoginTimers* timers = TimersOf(tx, login.value());
+  const std::string id = timer.TimerName;
+  if (timers != nullptr && timers->Timers.Contains(id)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("online timer: there is one with the name \"{}\" already", id));
+  }
+  if (Result<void> room = CheckRoom(key, timers); !room.ok()) return room;
+  Insert(tx, login.value(), id, std::move(timer));
+  return {};
 }
 
 // --- firing ---

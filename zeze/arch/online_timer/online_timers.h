@@ -17,6 +17,7 @@
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/online_timer/login_timer.h"
 #include "zeze/arch/online_timer/login_timer_wire.h"
+#include "zeze/arch/online_timer/timer_transmit.h"
 #include "zeze/base/result.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
@@ -75,6 +76,16 @@ class OnlineTimers {
   std::optional<TimerInfo> Find(Transaction& tx, const Key& key, const std::string& id);
   std::size_t Count(Transaction& tx, const Key& key);
 
+  // The same, wherever the key is logged in. Elsewhere than here the timer is sent there after the
+  // commit. It arrives at most once, behind what was sent to the key before it, and counts for the
+  // login of this moment only; what is against it there (no such handler, no room, a name that is
+  // taken) is logged there. kNotFound: not logged in anywhere.
+  Result<std::string> ScheduleWhereOnline(Transaction& tx, const Key& key, const TimerSpec& spec);
+  Result<void> ScheduleNamedWhereOnline(Transaction& tx, const Key& key, const std::string& name,
+                                        const TimerSpec& spec);
+  // False: not logged in, or logged in here without such a timer.
+  bool CancelWhereOnline(Transaction& tx, const Key& key, const std::string& id);
+
  private:
   using Wire = internal::LoginTimerWire<Key>;
   using OnlineTimer = typename Wire::OnlineTimer;
@@ -88,7 +99,10 @@ class OnlineTimers {
     int attempts = 0;
   };
 
+  static Result<void> CheckName(const std::string& name);
   Result<Login<Key>> LoginHere(Transaction& tx, const Key& key);
+  Result<void> CheckStarted() const;
+  Result<void> CheckHandler(const std::string& name) const;
   Result<TimerBean> Plan(const TimerSpec& spec) const;
   // The timers of that login; those of an older one have ended. Null: it has none.
   const LoginTimers* TimersOf(Transaction& tx, const Login<Key>& login);
@@ -110,6 +124,10 @@ class OnlineTimers {
                             LoginTimer<Key>& context, std::int64_t code);
   void NoteFailure(Transaction& tx, const Moment& moment, const Key& key, TimerBean& timer,
                    std::int64_t code);
+  Result<void> Send(Transaction& tx, const Login<Key>& login, const std::string& id,
+                    const TimerSpec& spec);
+  // From another server, for the login of that version.
+  Result<void> Accept(Transaction& tx, const Key& key, std::int64_t version, TimerBean timer);
   TimerInfo InfoOf(const TimerBean& timer, std::int64_t serial_id) const;
 
   Logins<Key>& logins_;
@@ -117,6 +135,7 @@ class OnlineTimers {
   const OnlineTimerTables<Key> tables_;
   const LoginTimersOptions options_;
   LoginTimerHandlers<Key> handlers_;
+  internal::TimerTransmit<Key> transmit_;
 };
 
 extern template class OnlineTimers<AccountKey>;

@@ -40,8 +40,13 @@ RoleTimers::RoleTimers(RoleOnline& online, Timers& timers, LoginTimersOptions op
         const std::optional custom = timer.data().As<BOfflineRoleCustom>();
         const auto set = custom ? sets_.find(custom->OnlineSetName) : sets_.end();
         if (set != sets_.end()) return set->second->offline.Fire(tx, timer, *custom);
-        ZEZE_LOG_ERROR("offline timer {}: its data say of no role, or of no set here", timer.id());
-        return result_code::kLogicError;
+        if (!custom) {
+          ZEZE_LOG_ERROR("offline timer {}: its data say of no role", timer.id());
+          return result_code::kLogicError;
+        }
+        ZEZE_LOG_ERROR("offline timer {} of role {} waits: there is no online set \"{}\" here",
+                       timer.id(), custom->RoleId, custom->OnlineSetName);
+        return result_code::kNotImplement;
       });
 }
 

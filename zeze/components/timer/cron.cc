@@ -179,7 +179,8 @@ class CronParser {
     }
     int first = field.first;
     int last = field.last;
-    if (range != "*" && !(range.empty() && slash != std::string_view::npos)) {
+    const bool any = range == "*" || (range.empty() && slash != std::string_view::npos);
+    if (!any) {
       const std::size_t dash = range.find('-');
       const std::optional<int> from = ParseValue(field, range.substr(0, dash));
       if (!from.has_value()) return;

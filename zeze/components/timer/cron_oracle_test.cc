@@ -185,7 +185,7 @@ Expression RandomExpression(Random& random) {
 // --- the C library's calendar -------------------------------------------------------------------
 
 void UseZone(const char* zone) {
-  ::setenv("TZ", zone, 1);
+  ::setenv("TZ", zone, 1);  // NOLINT(concurrency-mt-unsafe)
   ::tzset();
 }
 
@@ -263,7 +263,7 @@ std::time_t NearChange(std::time_t moment) {
 }
 
 TEST(CronOracle, TenThousandExpressionsHappenWhenTheCalendarSays) {
-  const char* kept = std::getenv("TZ");
+  const char* kept = std::getenv("TZ");  // NOLINT(concurrency-mt-unsafe)
   const std::string before = kept == nullptr ? "" : kept;
   constexpr std::array<const char*, 8> kZones = {
       "UTC",          "America/New_York",  "Europe/Berlin", "Australia/Lord_Howe",
@@ -295,9 +295,9 @@ TEST(CronOracle, TenThousandExpressionsHappenWhenTheCalendarSays) {
     }
   }
   if (before.empty()) {
-    ::unsetenv("TZ");
+    ::unsetenv("TZ");  // NOLINT(concurrency-mt-unsafe)
   } else {
-    ::setenv("TZ", before.c_str(), 1);
+    ::setenv("TZ", before.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   }
   ::tzset();
   EXPECT_GT(found, 5 * never) << "most of them should say something";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -258,6 +257,24 @@ Result<TimerBean> PlanTimer(const TimerSpec& spec, std::int64_t now) {
                                   .TimeZone = spec.time_zone});
   }
   return timer;
+}
+
+Result<void> CheckPlan(const TimerBean& timer) {
+  const auto in_range = [](std::int64_t number) { return number >= 0 && number <= kTimeMax; };
+  if (!in_range(PlannedTime(timer))) {
+    return Wrong(fmt::format("it is planned at {}", PlannedTime(timer)));
+  }
+  if (!in_range(HappenTimes(timer))) {
+    return Wrong(fmt::format("it happened {} times", HappenTimes(timer)));
+  }
+  if (const BSimpleTimer* simple = Simple(timer)) {
+    if (in_range(simple->Period)) return {};
+    return Wrong(fmt::format("a period of {} ms", simple->Period));
+  }
+  const BCronTimer* cron = Cron(timer);
+  if (cron == nullptr) return Wrong("it is of no known kind");
+  const Result<CronExpression> parsed = CronExpression::Parse(cron->CronExpression, cron->TimeZone);
+  return parsed.ok() ? Result<void>() : parsed.error();
 }
 
 std::int64_t PlannedTime(const TimerBean& timer) {

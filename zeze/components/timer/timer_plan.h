@@ -59,6 +59,9 @@ struct TimerSpec {
 // The stored form. Errors: kInvalidArgument, with what is wrong; also if it would never happen.
 Result<TimerBean> PlanTimer(const TimerSpec& spec, std::int64_t now);
 
+// Of one that somebody else has planned: kInvalidArgument, with what cannot be.
+Result<void> CheckPlan(const TimerBean& timer);
+
 // When it is to run next: the planned time, or that of the next try after a failure.
 std::int64_t DueTime(const TimerBean& timer);
 // The occurrence that comes next.

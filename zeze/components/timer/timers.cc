@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,12 +17,15 @@
 
 #include "zeze/app/application.h"
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/errands.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/transaction/coherence.h"
@@ -225,17 +229,35 @@ std::optional<TimerInfo> Timers::Find(Transaction& tx, const std::string& id) {
   const auto* node = tNodes.Get(tx, index->NodeId);
   const TimerBean* timer = node == nullptr ? nullptr : node->Timers.Find(id);
   if (timer == nullptr) return std::nullopt;
-  return TimerInfo{.id = id,
-                   .handler = timer->HandleName,
-                   .server_id = index->ServerId,
-                   .next_time_ms = DueTime(*timer),
-                   .happened_times = HappenTimes(*timer),
-                   .remaining_times = RemainTimes(*timer),
-                   .end_time_ms = EndTime(*timer),
-                   .failed_times = timer->FailedTimes,
-                   .parked = timer->Parked,
-                   .data = timer->CustomData,
-                   .serial_id = index->SerialId};
+  return InfoOf(id, *timer, index->ServerId, index->SerialId);
+}
+
+TimerInfo Timers::InfoOf(const std::string& id, const TimerBean& timer, std::int32_t server_id,
+                         std::int64_t serial_id) {
+  return {.id = id,
+          .handler = timer.HandleName,
+          .server_id = server_id,
+          .next_time_ms = timer.Parked ? PlannedTime(timer) : DueTime(timer),
+          .happened_times = HappenTimes(timer),
+          .remaining_times = RemainTimes(timer),
+          .end_time_ms = EndTime(timer),
+          .failed_times = timer.FailedTimes,
+          .parked = timer.Parked,
+          .data = timer.CustomData,
+          .serial_id = serial_id};
+}
+
+Result<std::size_t> Timers::Walk(FunctionRef<bool(const TimerInfo& timer)> visit) {
+  std::size_t count = 0;
+  const Result<std::size_t> walked = tNodes.Walk([&](std::int64_t, const auto& node) {
+    for (const auto& [id, timer] : node.Timers) {
+      ++count;
+      if (!visit(InfoOf(id, timer, node.OwnerServerId, 0))) return false;
+    }
+    return true;
+  });
+  if (!walked.ok()) return walked.error();
+  return count;
 }
 
 bool Timers::SetData(Transaction& tx, const std::string& id, AnyBean data) {

@@ -33,6 +33,7 @@
 #include "Zeze/Builtin/Timer.module.h"
 #include "zeze/app/application.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/any_bean.h"
@@ -118,7 +119,8 @@ class TimerContext {
 
 // 0: done. Anything else, or an exception: what it did is undone and it is tried again, see
 // TimersOptions. kBusy, kTimeout and the like do not count as its failures: it is tried again until
-// it can be done.
+// it can be done. kNotImplement: this program does not know how; the timer waits for one that does,
+// as if it had no handler here.
 using TimerHandler = std::function<std::int64_t(Transaction& tx, TimerContext& timer)>;
 
 struct TimerInfo {
@@ -199,6 +201,11 @@ class Timers final : public TimerTables {
 
   // --- outside of transactions ---
 
+  // Every timer of the cluster, those of other servers as they have saved them. The visitor returns
+  // false to stop; it may run procedures, for example to resume those that are parked. Returns how
+  // many were given. There is no serial_id, and no server_id of what Zeze 1.6 has planned.
+  Result<std::size_t> Walk(FunctionRef<bool(const TimerInfo& timer)> visit);
+
   // Everything that was there at the start, or has been taken over, is armed.
   bool AwaitLoaded(std::chrono::nanoseconds patience) { return errands_->AwaitIdle(patience); }
 
@@ -215,6 +222,10 @@ class Timers final : public TimerTables {
   Application& application() const { return *application_; }  // Once it has started.
   std::int64_t UnixNow() const { return alarms_->UnixNow(); }
   const TimersOptions& options() const { return options_; }
+  // Begins with '@'; no other in the cluster gets the same.
+  std::string NewTimerId(Transaction& tx);
+  static TimerInfo InfoOf(const std::string& id, const TimerBean& timer, std::int32_t server_id,
+                          std::int64_t serial_id);
 
   Result<void> Start(Application& application) override;
   void Stop(Application& application) override;
@@ -230,7 +241,6 @@ class Timers final : public TimerTables {
   void ArmAfterCommit(Transaction& tx, const std::string& id, const Index& index,
                       const TimerBean& timer);
   static Alarm AlarmOf(const std::string& id, const Index& index, const TimerBean& timer);
-  std::string NewTimerId(Transaction& tx);
 
   // timers_fire.cc
   void Receive(std::vector<Alarm>&& due);
@@ -285,6 +295,7 @@ class Timers final : public TimerTables {
   std::deque<Alarm> due_ ZEZE_GUARDED_BY(mutex_);
   std::size_t running_ ZEZE_GUARDED_BY(mutex_) = 0;  // Batches, and timers with a key.
   FirePace pace_ ZEZE_GUARDED_BY(mutex_);
+  std::optional<std::chrono::nanoseconds> crowded_since_ ZEZE_GUARDED_BY(mutex_);
 
   std::atomic<std::uint64_t> fired_ = 0;
   std::atomic<std::uint64_t> failed_ = 0;

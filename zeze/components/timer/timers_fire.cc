@@ -1,6 +1,7 @@
 // The run of timers that are due: in batches, a bounded number at a time.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +16,14 @@
 #include <sys/resource.h>
 
 #include "zeze/app/application.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
 #include "zeze/components/timer/alarm_clock.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_retry.h"
-#include "zeze/components/timer/timer_ring.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/result_code.h"
@@ -42,8 +44,12 @@ constexpr std::size_t kBatch = 32;
 // would spend most of a burst in waking up.
 constexpr std::size_t kStride = 32;
 
-// So many that others would feel it: then timers rest five times as long as they compute.
+// So many that others would feel it: then timers rest for several times as long as they compute. If
+// that has gone on for a while they are late enough, and rest less.
 constexpr std::size_t kCrowd = 256;
+constexpr int kRests = 5;
+constexpr int kRestsLate = 3;
+constexpr nanoseconds kLate = std::chrono::seconds(1);
 constexpr std::size_t kDueMax = 1024;  // The rest stays where it is, and may still be canceled.
 constexpr nanoseconds kRestMax = milliseconds(5);
 
@@ -150,9 +156,13 @@ void Timers::RunSome(std::span<Alarm> alarms) {
   const Usage after = Usage::Now();
   const nanoseconds cpu = after.cpu - before.cpu;
   const MutexLock lock(mutex_);
-  pace_.Note(cpu, clock.Now() - begin, after.waits != before.waits);
+  const nanoseconds now = clock.Now();
+  pace_.Note(cpu, now - begin, after.waits != before.waits);
+  if (due_.size() <= kCrowd) crowded_since_.reset();
   if (due_.size() > kCrowd && !stopping_) {
-    clock.WaitUntil(changed_, mutex_, clock.Now() + std::min(5 * cpu, kRestMax));
+    if (!crowded_since_) crowded_since_ = now;
+    const int rests = now - *crowded_since_ < kLate ? kRests : kRestsLate;
+    clock.WaitUntil(changed_, mutex_, now + std::min(rests * cpu, kRestMax));
   }
 }
 
@@ -222,6 +232,8 @@ std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm) {
   const std::int64_t code = tx.Call(
       "timer handler", [&](Transaction& nested) { return handler->second(nested, context); });
   if (IsPassing(code)) return code;
+  // The same, of what is inside of this timer. The handler has said so.
+  if (code == result_code::kNotImplement) return result_code::kSuccess;
   return FinishFiring(tx, id, timer, context, alarm.key, code);
 }
 
@@ -293,18 +305,7 @@ void Timers::NoteFailure(Transaction& tx, const std::string& id, std::int64_t se
         "{}; Timers::Resume lets it run again",
         id, parked->HandleName, parked->FailedTimes, code);
     if (!options_.on_parked) return;
-    options_.on_parked({.id = id,
-                        .handler = parked->HandleName,
-                        .server_id = server_id_,
-                        .next_time_ms = PlannedTime(*parked),
-                        .happened_times = HappenTimes(*parked),
-                        .remaining_times = RemainTimes(*parked),
-                        .end_time_ms = EndTime(*parked),
-                        .failed_times = parked->FailedTimes,
-                        .parked = true,
-                        .data = parked->CustomData,
-                        .serial_id = serial_id},
-                       code);
+    options_.on_parked(InfoOf(id, *parked, server_id_, serial_id), code);
   });
 }
 

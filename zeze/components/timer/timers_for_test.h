@@ -97,7 +97,7 @@ struct TimerServer {
     ASSERT_TRUE(started.ok()) << started.error().message();
     ASSERT_TRUE(timers.AwaitLoaded(std::chrono::seconds(20)));
   }
-  void Stop() { EXPECT_TRUE(application->Stop().ok()); }
+  void Stop() const { EXPECT_TRUE(application->Stop().ok()); }
   // Nothing that was not saved is ever saved.
   void Crash() {
     application->engine().Abandon();

@@ -258,7 +258,7 @@ TEST_F(MisfireTest, SkipDoesNotLeaveOutWhatAnOperatorResumes) {
 
 TEST_F(TimersTest, TheWallClockIsFollowed) {
   Open();
-  const std::string early = server->Schedule(TimerSpec::After("count", 3600s));
+  server->Schedule(TimerSpec::After("count", 3600s));
   clock.ShiftSystemTime(2h);
   clock.Advance(1001ms);  // It is looked at once a second.
   server->told.Await(1);

@@ -27,6 +27,7 @@ namespace zeze {
 namespace {
 
 using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 using ::testing::Contains;
@@ -298,6 +299,40 @@ TEST_F(TimersTest, AHandlerThatFailsIsTriedAgainThenParked) {
   EXPECT_EQ(s.Find(id)->next_time_ms, planned + 60'000);
 }
 
+// Whoever was not there when it was parked finds it.
+TEST_F(TimersTest, AWalkGivesEveryTimerAlsoThoseThatAreParked) {
+  std::atomic<bool> works = false;
+  const TimerSetup setup{.timers = {.retries = 0}, .extra = [&](Transaction&, TimerContext& t) {
+                           const bool fails = !works && t.id() == "broken";
+                           return fails ? result_code::kLogicError : result_code::kSuccess;
+                         }};
+  TimerServer* s = &Open(setup);
+  for (int i = 0; i < 120; ++i) s->Schedule(TimerSpec::After("count", 1h));  // Several nodes.
+  s->Call([&](Transaction& tx) {
+    EXPECT_TRUE(s->timers.ScheduleNamed(tx, "broken", TimerSpec::After("count", 1s)).value());
+  });
+  clock.Advance(1010ms);
+  while (s->timers.statistics().parked == 0) std::this_thread::yield();
+  s->Stop();
+  s = &Open(setup);
+
+  works = true;
+  std::vector<std::string> parked;
+  const Result<std::size_t> walked = s->timers.Walk([&](const TimerInfo& timer) {
+    EXPECT_EQ(timer.handler, "count");
+    EXPECT_EQ(timer.server_id, 1);
+    if (!timer.parked) return true;
+    parked.push_back(timer.id);
+    s->Call([&](Transaction& tx) { EXPECT_TRUE(s->timers.Resume(tx, timer.id)); });
+    return true;
+  });
+  EXPECT_EQ(walked.value(), 121U);
+  EXPECT_THAT(parked, ElementsAre("broken"));
+  s->told.Await(1);
+  EXPECT_EQ(s->Effects("broken"), 1);
+  EXPECT_EQ(s->timers.Walk([](const TimerInfo&) { return false; }).value(), 1U);
+}
+
 // The peer cancels a timer whose transaction fails, whatever the reason.
 TEST_F(TimersTest, PeerDefect27AnInfrastructureFailureCancelsNothing) {
   std::atomic<int> runs = 0;
@@ -447,11 +482,11 @@ TEST_F(TimersTest, ALocalTimerThatThrowsHoldsNothingUp) {
   for (int i = 0; i < 3; ++i) {
     s.timers.ScheduleLocal(1s, Task([] { throw std::runtime_error("no good"); }));
   }
-  const std::string id = s.Schedule(TimerSpec::After("count", 1s));
+  s.Schedule(TimerSpec::After("count", 1s));
   clock.Advance(1010ms);
   s.told.Await(1);
   clock.Advance(1s);
-  const std::string later = s.Schedule(TimerSpec::After("count", 1s));
+  s.Schedule(TimerSpec::After("count", 1s));
   clock.Advance(1010ms);
   s.told.Await(2);
   EXPECT_THAT(log.lines(), Contains(HasSubstr("no good")));

@@ -47,7 +47,7 @@ struct LoginEnvironment {
 
   // On a worker; again after a while, until it has been done. For procedures that find out
   // themselves whether they still matter. Does not wait.
-  void RunUntilDone(ProcedureName name, OwnedProcedure procedure) {
+  void RunUntilDone(ProcedureName name, const OwnedProcedure& procedure) {
     auto retry = [this, name, procedure](std::int64_t code) {
       if (code == result_code::kSuccess || code == result_code::kClosed) return;
       ZEZE_LOG_WARNING("{} failed with {}: tried again in {} s", name.view(), code,

@@ -248,8 +248,8 @@ void LoginSender<Key>::CheckSuspects() {
     }
   }
   for (const auto& [key, version] : given_up) {
-    environment_.RunUntilDone("gateway lost", [this, key = key, version = version](auto& tx) {
-      book_.GiveUp(tx, key, version);
+    environment_.RunUntilDone("gateway lost", [this, lost = key, of_login = version](auto& tx) {
+      book_.GiveUp(tx, lost, of_login);
       return result_code::kSuccess;
     });
   }
