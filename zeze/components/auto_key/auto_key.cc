@@ -90,9 +90,10 @@ Result<void> AutoKey::RefillUnlocked(std::uint64_t from) {
 Result<void> AutoKey::Refill(std::uint64_t from) {
   const AutoKeyOptions& options = owner_.options_;
   const auto now = owner_.engine_->options().clock->Now();
+  std::int64_t segment = segment_;  // Tries that fail do not count.
   if (last_refill_.count() != 0) {
-    if (now - last_refill_ < options.busy) segment_ = std::min(segment_ * 2, options.segment_max);
-    if (now - last_refill_ > options.idle) segment_ = std::max(segment_ / 2, options.segment_min);
+    if (now - last_refill_ < options.busy) segment = std::min(segment * 2, options.segment_max);
+    if (now - last_refill_ > options.idle) segment = std::max(segment / 2, options.segment_min);
   }
   // Others may wait with numbers that they have taken.
   const std::uint64_t taken = next_.load(std::memory_order_relaxed) - 1;
@@ -107,7 +108,7 @@ Result<void> AutoKey::Refill(std::uint64_t from) {
         if (damaged) return result_code::kLogicError;
         first = std::max(static_cast<std::uint64_t>(seed->NextId) + 1, from);
         if (first > format_.number_max()) return result_code::kLogicError;
-        last = std::max(first + static_cast<std::uint64_t>(segment_) - 1, taken);
+        last = std::max(first + static_cast<std::uint64_t>(segment) - 1, taken);
         last = std::min(last, format_.number_max());
         seed->NextId = static_cast<std::int64_t>(last);
         tx.RequireDurable();
@@ -115,6 +116,7 @@ Result<void> AutoKey::Refill(std::uint64_t from) {
       });
   if (code == result_code::kSuccess) {
     last_refill_ = now;
+    segment_ = segment;
     Publish(first, last);
     return {};
   }
@@ -173,7 +175,14 @@ Result<void> AutoKey::Skip(std::int64_t count) {
     const Result<std::int64_t> taken = NextId();
     if (!taken.ok()) return taken.error();
   }
-  return RaiseTo(next_.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(count));
+  const std::uint64_t number =
+      next_.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(count);
+  if (number > format_.number_max()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("cannot skip {} ids of \"{}\": fewer are left for server {}", count,
+                             name_, owner_.server_id_));
+  }
+  return RaiseTo(number);
 }
 
 Result<void> AutoKey::RaiseTo(std::uint64_t number) {

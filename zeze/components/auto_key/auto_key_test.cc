@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,10 +20,10 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
-#include "zeze/storage/testing/faulty_storage.h"
 #include "zeze/storage/testing/temp_directory.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/testing/fake_coherence.h"
 
 namespace zeze {
 namespace {
@@ -35,10 +36,12 @@ using Zeze::Builtin::AutoKey::BSeedKey;
 // A server over a storage that outlives it.
 struct Server {
   explicit Server(Storage& storage, std::int32_t id = 1, AutoKeyOptions options = {},
-                  Clock& clock = SystemClock(), Executor* executor = nullptr)
+                  Clock& clock = SystemClock(), Executor* executor = nullptr,
+                  Coherence* coherence = nullptr)
       : server_id(id),
         keys(options),
         engine({.storage = &storage,
+                .coherence = coherence,
                 .clock = &clock,
                 .checkpoint_period = std::chrono::nanoseconds(0)}) {
     for (TableBase* table : keys.Tables()) ZEZE_CHECK(engine.AddTable(*table).ok());
@@ -210,6 +213,19 @@ TEST_P(AutoKeyTest, SegmentsGrowWithUseAndShrinkWhenIdle) {
   EXPECT_EQ(server.Saved() - before, 16);
 }
 
+TEST_P(AutoKeyTest, SegmentsThatCouldNotBeTakenDoNotGrow) {
+  testing::FakeCoherence coherence;
+  Server server(*storage, 1, {}, SystemClock(), nullptr, &coherence);
+  AutoKey& key = server.keys.GetOrAdd("item");
+  for (int i = 0; i < 16; ++i) ASSERT_TRUE(key.NextId().ok());
+  EXPECT_EQ(server.Saved(), 16);
+  coherence.lease = false;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(key.NextId().error().code(), ErrorCode::kUnavailable);
+  coherence.lease = true;
+  EXPECT_TRUE(key.NextId().ok());
+  EXPECT_EQ(server.Saved(), 16 + 32);
+}
+
 TEST_P(AutoKeyTest, FailsLoudlyWhenNoIdIsLeft) {
   Server server(*storage);
   const std::uint64_t last = IdFormat(1).number_max();
@@ -244,6 +260,9 @@ TEST_P(AutoKeyTest, OnlyMovesForward) {
   ASSERT_TRUE(key.Skip(100).ok());
   EXPECT_EQ(server.NextId(), format.IdOf(1106));
   EXPECT_FALSE(key.Skip(-1).ok());
+  const Result<void> too_many = key.Skip(std::numeric_limits<std::int64_t>::max());
+  EXPECT_THAT(too_many.error().message(), HasSubstr("fewer are left"));
+  EXPECT_EQ(server.NextId(), format.IdOf(1107));
   EXPECT_FALSE(key.SetMinId(-1).ok());
 
   Server again(*storage, 2);
