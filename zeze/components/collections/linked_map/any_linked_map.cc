@@ -32,6 +32,10 @@ using Zeze::Builtin::Collections::LinkedMap::BLinkedMapNodeValue;
 // Nodes that one step of a clear job removes, with the index of their values.
 constexpr int kNodesInOneStep = 10;
 
+std::size_t BytesOf(const BLinkedMapNodeValue& entry) {
+  return entry.Id.size() + entry.Value.bytes().size();
+}
+
 std::string EncodeState(const BClearJobState& state) {
   ByteWriter out;
   state.Encode(out);
@@ -76,11 +80,11 @@ Edited<AnyLinkedMap::Node> AnyLinkedMap::EditNode(Transaction& tx, std::int64_t 
 }
 
 // Values that are short for their number need no measuring: they add at most as much again.
-bool AnyLinkedMap::HasRoom(const Node& node, const AnyBean& value) const {
+bool AnyLinkedMap::HasRoom(const Node& node, const NodeValue& entry) const {
   if (node.Values.size() >= options_.node_size) return false;
-  if (value.bytes().size() <= options_.node_bytes_max / options_.node_size) return true;
-  std::size_t bytes = value.bytes().size();
-  for (const BLinkedMapNodeValue& held : node.Values) bytes += held.Value.bytes().size();
+  std::size_t bytes = BytesOf(entry);
+  if (bytes <= options_.node_bytes_max / options_.node_size) return true;
+  for (const NodeValue& held : node.Values) bytes += BytesOf(held);
   return node.Values.empty() || bytes <= options_.node_bytes_max;
 }
 
@@ -92,7 +96,7 @@ std::int64_t AnyLinkedMap::AddValue(Transaction& tx, Root& root, const std::stri
   Edited<Node> neighbour;
   if (old_end != 0) {
     neighbour = EditNode(tx, old_end);
-    if (HasRoom(*neighbour, entry.Value)) {
+    if (HasRoom(*neighbour, entry)) {
       neighbour->Values.Insert(head ? 0 : neighbour->Values.size(), std::move(entry));
       return old_end;
     }

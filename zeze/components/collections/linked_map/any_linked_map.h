@@ -22,7 +22,8 @@ class LinkedMaps;
 struct LinkedMapOptions {
   // Values in one record.
   std::size_t node_size = 30;
-  // A record that is longer takes no more values (one value is always taken, however long).
+  // A record that is longer takes no more values (one value is always taken, however long). A value
+  // that is replaced by a longer one stays in its record all the same.
   std::size_t node_bytes_max = 64 * 1024;
 };
 
@@ -62,9 +63,10 @@ class AnyLinkedMap {
 
   // Record by record from that end on, while others change the map: gives every value exactly once
   // that stays where it is from the beginning of the walk to its end. One that is moved, or removed
-  // and put again, may be given twice or not at all. The visitor returns false to stop; it may run
-  // procedures. Returns how many values were given. Errors: the visitor stood still at a removed
-  // node until that was collected (DelayRemove); the storage.
+  // and put again, may be given again or not at all: a visitor that moves all that it is given to
+  // where the walk goes never comes to an end. It returns false to stop; it may run procedures.
+  // Returns how many values were given. Errors: the visitor stood still at a removed node until
+  // that was collected (DelayRemove); the storage.
   Result<std::size_t> Walk(FunctionRef<bool(const std::string& id, const AnyBean& value)> visit,
                            MapEnd from = MapEnd::kHead) const;
 
@@ -75,6 +77,7 @@ class AnyLinkedMap {
   using Root = Zeze::Builtin::Collections::LinkedMap::BLinkedMap;
   using Node = Zeze::Builtin::Collections::LinkedMap::BLinkedMapNode;
   using NodeKey = Zeze::Builtin::Collections::LinkedMap::BLinkedMapNodeKey;
+  using NodeValue = Zeze::Builtin::Collections::LinkedMap::BLinkedMapNodeValue;
   using ValueKey = Zeze::Builtin::Collections::LinkedMap::BLinkedMapKey;
 
   struct Place {
@@ -90,7 +93,7 @@ class AnyLinkedMap {
   NodeKey KeyOf(std::int64_t node_id) const { return {.Name = name_, .NodeId = node_id}; }
   Place Find(Transaction& tx, const std::string& id) const;
   Edited<Node> EditNode(Transaction& tx, std::int64_t node_id) const;
-  bool HasRoom(const Node& node, const AnyBean& value) const;
+  bool HasRoom(const Node& node, const NodeValue& entry) const;
   std::int64_t AddValue(Transaction& tx, Root& root, const std::string& id, AnyBean value,
                         MapEnd end) const;
   void TakeValue(Transaction& tx, Root& root, const Place& place) const;

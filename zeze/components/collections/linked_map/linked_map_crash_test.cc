@@ -114,7 +114,7 @@ void WalkForEver(MapServer& server) {
 
 // Runs in the child until it is killed.
 TEST(LinkedMapCrashWorkload, DISABLED_Run) {
-  const char* directory = std::getenv(kDirectoryVariable);
+  const char* directory = std::getenv(kDirectoryVariable);  // NOLINT(concurrency-mt-unsafe)
   ASSERT_NE(nullptr, directory);
   const std::unique_ptr<Storage> storage = OpenDirectory(directory);
   MapServer server(*storage, CrashOptions());
@@ -141,7 +141,7 @@ pid_t StartWorkload(const std::string& directory) {
   const pid_t pid = ::fork();
   ZEZE_CHECK(pid >= 0);
   if (pid == 0) {
-    ::setenv(kDirectoryVariable, directory.c_str(), 1);
+    ::setenv(kDirectoryVariable, directory.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     ::execl("/proc/self/exe", "workload", "--gtest_also_run_disabled_tests",
             "--gtest_filter=LinkedMapCrashWorkload.DISABLED_Run", "--gtest_brief=1", nullptr);
     std::_Exit(127);

@@ -136,6 +136,7 @@ void AnyQueue::Push(Transaction& tx, AnyBean value) {
   if (head.NodeId == 0) SetTail(*root, fresh);
 }
 
+// The node may be the record itself: it is not looked at any more once that is removed.
 void AnyQueue::DropHead(Transaction& tx, Root& root, const NodeKey& head, const Node& node) const {
   NodeKey next = NextOf(head, node);
   root.Count -= static_cast<std::int64_t>(node.Values.size());
@@ -159,10 +160,7 @@ std::optional<AnyQueueEntry> AnyQueue::Poll(Transaction& tx) {
       node->Values.Erase(0);
       --root->Count;
     }
-    if (node->Values.empty()) {
-      const Node emptied = *node;
-      DropHead(tx, *root, head, emptied);
-    }
+    if (node->Values.empty()) DropHead(tx, *root, head, *node);
     if (first) return first;
   }
 }

@@ -34,7 +34,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::StoredHome;
 using Root = AnyQueue::Root;
 using Node = AnyQueue::Node;

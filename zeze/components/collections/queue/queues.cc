@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -12,6 +11,7 @@
 #include "zeze/base/result.h"
 #include "zeze/components/collections/queue/any_queue.h"
 #include "zeze/components/collections/queue/queue.h"
+#include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/patient_call.h"
