@@ -36,6 +36,7 @@ void Erase(List<std::string>& ids, const std::string& id) {
 
 CollectionLedger::CollectionLedger(Ledger& ledger, Queues& queues, LinkedMaps& maps)
     : ledger_(ledger),
+      queues_(queues),
       maps_(maps),
       kept_(maps.Open<Number>("kept", kNodes).value()),
       cleared_(maps.Open<Number>("cleared", kNodes).value()),
@@ -131,6 +132,7 @@ std::int64_t CollectionLedger::Check(Transaction& tx) {
   PutWhatStays(tx);
   CheckMap(tx, kept_);
   CheckMap(tx, cleared_);
+  CheckQueue(tx);
   ledger_.Count(tx, "checks");
   return result_code::kSuccess;
 }
@@ -172,13 +174,50 @@ void CollectionLedger::CheckMap(Transaction& tx, LinkedMap<Number>& map) {
   }
 }
 
-void CollectionLedger::Walk(Application& application) {
-  WalkMap(application, MapEnd::kHead);
-  WalkMap(application, MapEnd::kTail);
-  WalkQueue(application);
+// All that was added and not taken, in its order.
+void CollectionLedger::CheckQueue(Transaction& tx) {
+  const auto* root = queues_.tQueues.Get(tx, queue_.name());
+  const auto* flow = ledger_.tFlows.Get(tx, queue_.name());
+  if (root == nullptr || flow == nullptr) {
+    if (root != nullptr || flow != nullptr) ledger_.Fault(tx, "the queue and its flow differ");
+    return;
+  }
+  std::int64_t last = flow->taken;
+  AnyQueue::NodeKey before{.Name = queue_.name()};
+  for (AnyQueue::NodeKey at = root->HeadNodeKey; at.NodeId != 0;) {
+    const auto* node = queues_.tQueueNodes.Get(tx, at);
+    if (node == nullptr) {
+      return ledger_.Fault(tx, fmt::format("the queue: node {} is missing", at.NodeId));
+    }
+    for (const auto& value : node->Values) {
+      const std::optional<Number> number = value.Value.As<Number>();
+      if (!number || number->number != ++last) {
+        return ledger_.Fault(tx, fmt::format("the queue has {} where {} should be",
+                                             number ? number->number : -1, last));
+      }
+    }
+    before = at;
+    at = node->NextNodeKey;
+  }
+  if (last != flow->added || root->TailNodeKey != before ||
+      queue_.Size(tx) != flow->added - flow->taken) {
+    ledger_.Fault(
+        tx, fmt::format("the queue ends with {} in node {}, its count is {}; its flow: {}", last,
+                        before.NodeId, queue_.Size(tx), flow->ToString()));
+  }
 }
 
-void CollectionLedger::WalkMap(Application& application, MapEnd from) {
+void CollectionLedger::Walk(Application& application) {
+  const bool forwards = WalkMap(application, MapEnd::kHead);
+  const bool backwards = WalkMap(application, MapEnd::kTail);
+  if (!WalkQueue(application) || !forwards || !backwards) return;
+  application.Call("count walk", [&](Transaction& tx) {
+    ledger_.Count(tx, "walks");
+    return result_code::kSuccess;
+  });
+}
+
+bool CollectionLedger::WalkMap(Application& application, MapEnd from) {
   std::vector<std::string> found;
   const Result<std::size_t> walked = kept_.Walk(
       [&](const std::string& id, const Number&) {
@@ -186,34 +225,35 @@ void CollectionLedger::WalkMap(Application& application, MapEnd from) {
         return true;
       },
       from);
-  // Not now: a dead server has its rights still, or this one has no lease.
-  if (!walked.ok() && walked.error().code() == ErrorCode::kUnavailable) return;
-  if (!walked.ok()) return Report(application, "walk: " + walked.error().message());
+  if (!Walked(application, walked)) return false;
   std::vector<std::string> expected;
   for (int i = 0; i < kStaying; ++i) expected.push_back(StayingId(i));
   if (from == MapEnd::kTail) std::reverse(expected.begin(), expected.end());
   if (found != expected) {
-    return Report(application, fmt::format("a walk gave [{}]", fmt::join(found, ", ")));
+    Report(application, fmt::format("a walk gave [{}]", fmt::join(found, ", ")));
+    return false;
   }
-  const Result<std::size_t> other =
-      cleared_.Walk([](const std::string&, const Number&) { return true; }, from);
-  if (!other.ok() && other.error().code() != ErrorCode::kUnavailable) {
-    Report(application, "walk: " + other.error().message());
-  }
+  return Walked(application,
+                cleared_.Walk([](const std::string&, const Number&) { return true; }, from));
 }
 
-void CollectionLedger::WalkQueue(Application& application) {
+bool CollectionLedger::WalkQueue(Application& application) {
   std::int64_t last = 0;
-  const Result<std::size_t> walked = queue_.Walk([&](const Number& value) {
+  return Walked(application, queue_.Walk([&](const Number& value) {
     if (value.number <= last) {
       Report(application, fmt::format("the queue gave {} after {}", value.number, last));
     }
     last = value.number;
     return true;
-  });
+  }));
+}
+
+bool CollectionLedger::Walked(Application& application, const Result<std::size_t>& walked) {
+  // Not now: a dead server has its rights still, or this one has no lease.
   if (!walked.ok() && walked.error().code() != ErrorCode::kUnavailable) {
     Report(application, "walk: " + walked.error().message());
   }
+  return walked.ok();
 }
 
 void CollectionLedger::Report(Application& application, const std::string& what) {

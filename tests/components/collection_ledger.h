@@ -8,12 +8,14 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "crash/Ledger.h"
 #include "tests/components/ledger.h"
 #include "zeze/app/application.h"
+#include "zeze/base/result.h"
 #include "zeze/components/collections/linked_map/linked_map.h"
 #include "zeze/components/collections/queue/queue.h"
 #include "zeze/transaction/transaction.h"
@@ -35,11 +37,15 @@ class CollectionLedger {
   void ChangeMap(Transaction& tx, LinkedMap<Number>& map, std::uint64_t random);
   void ChangeQueue(Transaction& tx, std::uint64_t random);
   void CheckMap(Transaction& tx, LinkedMap<Number>& map);
-  void WalkMap(Application& application, MapEnd from);
-  void WalkQueue(Application& application);
+  void CheckQueue(Transaction& tx);
+  // False: not now.
+  bool WalkMap(Application& application, MapEnd from);
+  bool WalkQueue(Application& application);
+  bool Walked(Application& application, const Result<std::size_t>& walked);
   void Report(Application& application, const std::string& what);
 
   Ledger& ledger_;
+  Queues& queues_;
   LinkedMaps& maps_;
   LinkedMap<Number> kept_;     // Some of its values stay for ever, where they are.
   LinkedMap<Number> cleared_;  // From time to time.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -45,7 +46,7 @@ constexpr std::int32_t kServers = 3;
 constexpr std::int32_t kReader = 100;  // The server that looks at the end.
 
 std::int64_t Setting(const char* name, std::int64_t otherwise) {
-  const char* text = std::getenv(name);
+  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
@@ -110,6 +111,9 @@ class ComponentsCrashTest : public ::testing::Test {
     if (HasFatalFailure()) return;
     SystemClock().SleepFor(milliseconds(random_() % 1200));
     server(id).Kill();
+    // It may have been fenced just before. If it ended in another way, nobody has killed it.
+    const int end = server(id).AwaitEnd();
+    ASSERT_TRUE(end == 128 + SIGKILL || end == kFencedExitCode) << end << server(id).said();
     ExpectNoFault(server(id));
     ++killed_;
   }
@@ -274,6 +278,14 @@ class ComponentsCrashTest : public ::testing::Test {
     reader_->collections().Walk(reader_->application());
   }
 
+  // What is not done at all is not done wrong either.
+  void ExpectAllWasUsed() {
+    for (const char* what : {"changes", "checks", "walks", "issued"}) {
+      EXPECT_GT(Counted(what), 2 * kills_) << what;
+    }
+    EXPECT_GE(static_cast<std::int64_t>(issued_), Counted("issued") / 2);
+  }
+
   void SayProgress() {
     std::cout << fmt::format("{} of {} kills, {} s\n", killed_, kills_, Seconds()) << std::flush;
   }
@@ -326,12 +338,13 @@ TEST_F(ComponentsCrashTest, ServersAreKilledAtRandomAndNothingIsLostDoubledOrBro
   ExpectNoIdTwice();
   ExpectTasksOnce();
   ExpectNoFaults();
+  ExpectAllWasUsed();
   std::cout << fmt::format(
       "{} servers killed ({} fenced), {} producers killed, {} timers ran {} times, {} named ones, "
-      "{} redo tasks, {} ids issued, {} changes of collections, {} checks and walks, {} s, seed "
+      "{} redo tasks, {} ids issued, {} changes of collections, {} checks, {} walks, {} s, seed "
       "{}\n",
       killed_, fenced_, producers_killed_, timers_, runs_, Counted("named"), tasks_, issued_,
-      Counted("changes"), Counted("checks"), Seconds(), seed_);
+      Counted("changes"), Counted("checks"), Counted("walks"), Seconds(), seed_);
   EXPECT_TRUE(reader_->Stop().ok());
 }
 

@@ -182,7 +182,7 @@ std::int64_t TimerLedger::Note(Transaction& tx, const std::string& id, const Tim
   if (record.by_calendar && record.next % record.period != 0) {
     ledger_.Fault(tx, fmt::format("timer {} is planned for {}", id, record.next));
   }
-  ledger_.tTimers.Insert(tx, id, std::move(record));
+  ledger_.tTimers.Insert(tx, id, record);
   return result_code::kSuccess;
 }
 
