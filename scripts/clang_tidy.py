@@ -19,6 +19,7 @@ OFF_IN_TESTS = [
     "clang-analyzer-*",  # Takes most of the time and finds nothing in GoogleTest's macros.
     "cppcoreguidelines-virtual-class-destructor",  # Of fixtures it is protected.
     "misc-include-cleaner",
+    "misc-unused-using-decls",  # Does not see that a literal uses its operator.
     "performance-inefficient-vector-operation",
     "performance-unnecessary-value-param",  # Callbacks of the simulation, a copy per event.
     "readability-function-size",

@@ -15,6 +15,7 @@
 #include "zeze/base/result.h"
 #include "zeze/components/rank/rank.h"
 #include "zeze/components/rank/rank_board.h"
+#include "zeze/components/rank/rank_group.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -13,14 +14,12 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "Zeze/Builtin/Game/Online.h"
 #include "Zeze/Builtin/LinkdAuth.h"
-#include "arena/Board.h"
 #include "arena/Buff.h"
 #include "arena/Mail.h"
 #include "arena/Map.h"
@@ -338,6 +337,7 @@ int PlayBots(const BotOptions& options) {
   Receipts receipts(options.receipts_file);
   zeze::IoThreads io({.name = "bots"});
   std::vector<std::unique_ptr<Bot>> bots;
+  bots.reserve(static_cast<std::size_t>(options.count));
   for (int number = 0; number < options.count; ++number) {
     bots.push_back(std::make_unique<Bot>(io, options, key.value(), number, counts, receipts));
   }

@@ -11,6 +11,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/any_bean.h"
+#include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"

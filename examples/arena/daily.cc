@@ -18,6 +18,7 @@
 #include "zeze/base/result.h"
 #include "zeze/components/delay_remove/delay_remove.h"
 #include "zeze/components/timer/cron.h"
+#include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
@@ -28,7 +29,6 @@
 
 namespace arena_example {
 
-using arena::Daily::BDay;
 using arena::Daily::BProgress;
 using arena::Daily::BToday;
 using arena::Player::BPlayer;

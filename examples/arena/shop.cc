@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <ios>
 #include <memory>
+#include <ostream>
 #include <random>
-#include <string>
 #include <thread>
 #include <utility>
 

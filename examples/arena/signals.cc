@@ -8,7 +8,7 @@ namespace arena_example {
 
 namespace {
 
-sigset_t EndSignals() {
+sigset_t EndSignals() {  // NOLINT(misc-include-cleaner): of <signal.h>.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "arena/Player.h"
 #include "arena/World.h"
 #include "maps.h"
 #include "players.h"

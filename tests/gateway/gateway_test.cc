@@ -103,7 +103,8 @@ TEST_F(GatewayTest, MessagesOfAClientRunInTheirOrder) {
 
   const std::vector<testing::BText> notes = servers_[0]->game.notes();
   ASSERT_THAT(notes, SizeIs(kCount));
-  for (int i = 0; i < kCount; ++i) ASSERT_EQ(notes[i].number, i);
+  int next = 0;
+  for (const testing::BText& note : notes) ASSERT_EQ(note.number, next++);
 }
 
 // Seed 001: a map binds the client that enters it, and unbinds it when it leaves.

@@ -49,7 +49,10 @@ class Asker {
       : client_(client), next_(next), total_(total), answered_(answered) {}
 
   void Begin(int outstanding) {
-    left_ = outstanding;
+    {
+      const MutexLock lock(mutex_);
+      left_ = outstanding;
+    }
     for (int i = 0; i < outstanding; ++i) AskNext();
   }
   void AwaitEnd() {

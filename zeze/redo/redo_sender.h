@@ -488,10 +488,10 @@ class RedoQueueClient::Sender {
     }
     Result<void> sent = connection.Call<redo::RunTask>(
         message, {.timeout = kNoTimeout, .dispatch = Dispatch::kInline},
-        [this, id, flight](RpcReply<redo::RunTask> reply) {
+        [this, id, flight](const RpcReply<redo::RunTask>& reply) {
           MutexLock lock(mutex_);
           if (flight != flight_) return;
-          replies_.push_back({id, std::move(reply)});
+          replies_.push_back({id, reply});
           output_full_ = false;
           if (replies_.size() == 1) changed_.NotifyAll();
         });

@@ -1,6 +1,7 @@
 #include "zeze/redo/redo_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -194,6 +195,7 @@ Result<RedoJournal*> RedoStore::OpenQueue(std::string_view name) {
 std::vector<std::string> RedoStore::Queues() const {
   MutexLock lock(queues_mutex_);
   std::vector<std::string> names;
+  names.reserve(journals_.size());
   for (const auto& [name, journal] : journals_) names.push_back(name);
   return names;
 }
@@ -563,6 +565,7 @@ Result<bool> RedoJournal::Compact(const RedoKeepOptions& keep) {
     keys.push_back(Key(number_, id));
   }
   std::vector<StorageWrite> writes;
+  writes.reserve(keys.size() + 1);
   for (const std::string& key : keys) {
     writes.push_back(StorageWrite::Remove(store_.task_table_, key));
   }
@@ -652,6 +655,7 @@ Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chai
     puts[key] = EncodeBean(task.record);
   }
   std::vector<StorageWrite> writes;
+  writes.reserve(rows.size() + 1);
   for (const auto& [key, remove] : rows) {
     writes.push_back(
         remove ? StorageWrite::Remove(store_.task_table_, key)

@@ -132,7 +132,8 @@ TEST(Linkd, MessagesOfAClientArriveInTheirOrder) {
 
   ASSERT_TRUE(provider.AwaitDispatched(kMessages));
   const std::vector<Dispatched> got = provider.dispatched.value();
-  for (int i = 0; i < kMessages; ++i) ASSERT_EQ(ProtocolTypeId(kShop, i), got[i].type);
+  int next = 0;
+  for (const Dispatched& message : got) ASSERT_EQ(ProtocolTypeId(kShop, next++), message.type);
 }
 
 TEST(Linkd, Seed001DynamicModulesGoToWhoeverBoundTheClient) {

@@ -174,7 +174,8 @@ TEST_F(ProviderTest, Seed001MessagesOfAnAccountRunOneByOneInOrder) {
 
   const std::vector<testing::BText> notes = server.game.notes();
   ASSERT_THAT(notes, SizeIs(2000));
-  for (int i = 0; i < 2000; ++i) ASSERT_EQ(notes[i].number, i);
+  int next = 0;
+  for (const testing::BText& note : notes) ASSERT_EQ(note.number, next++);
 }
 
 TEST_F(ProviderTest, AccountsDoNotWaitForEachOther) {

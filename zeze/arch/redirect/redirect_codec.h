@@ -283,13 +283,13 @@ void ReadRedirectResult(ByteReader& in, R& result) {
 // All parameters of a method, without the hash.
 template <RedirectValue... P>
 void WriteRedirectParameters(ByteWriter& out, const std::tuple<P...>& parameters) {
-  std::apply([&out](const P&... value) { (RedirectCodec<P>::Write(out, value), ...); }, parameters);
+  std::apply([&](const P&... value) { (RedirectCodec<P>::Write(out, value), ...); }, parameters);
 }
 
 // Fails in `in` unless the bytes are exactly these parameters.
 template <RedirectValue... P>
 void ReadRedirectParameters(ByteReader& in, std::tuple<P...>& parameters) {
-  std::apply([&in](P&... value) { (RedirectCodec<P>::Read(in, value), ...); }, parameters);
+  std::apply([&](P&... value) { (RedirectCodec<P>::Read(in, value), ...); }, parameters);
   if (in.ok() && in.remaining() > 0) {
     in.Fail("bytes behind the parameters: does the caller declare the method in the same way?");
   }

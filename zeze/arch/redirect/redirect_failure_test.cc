@@ -64,7 +64,8 @@ TEST(RedirectFailure, CallsWaitForAServerThatComesAndKeepTheirOrder) {
     }
     const ModuleBank::Story story = cluster.bank(late).AwaitStory(200);
     ASSERT_EQ(200U, story.size());
-    for (int i = 0; i < 200; ++i) EXPECT_EQ(std::pair(late, std::int64_t{i}), story[i]);
+    std::int64_t next = 0;
+    for (const auto& line : story) EXPECT_EQ(std::pair(late, next++), line);
   }
 }
 

@@ -74,7 +74,7 @@ Error Failed(const std::string& what, std::int64_t code) {
 }  // namespace
 
 DelayRemove::DelayRemove(Queues& queues, DelayRemoveOptions options)
-    : queues_(queues), options_(std::move(options)), delay_(options_.delay.value_or(kUsualDelay)) {}
+    : queues_(queues), options_(options), delay_(options_.delay.value_or(kUsualDelay)) {}
 
 DelayRemove::~DelayRemove() = default;
 
@@ -335,7 +335,7 @@ Result<std::size_t> DelayRemove::StepForOthers(Engine& engine) {
     if (server_id != server_id_) others.push_back(server_id);
     return true;
   });
-  if (!walked.ok()) return walked;
+  if (!walked.ok()) return walked.error();
   std::size_t sum = 0;
   for (const std::int32_t server_id : others) {
     const Result<std::size_t> done = StepOf(engine, server_id, options_.take_over_after);

@@ -32,7 +32,7 @@ constexpr hours kDay(24);
 class ConfiguredServer {
  public:
   explicit ConfiguredServer(const std::string& attributes, DelayRemoveOptions options = {})
-      : delay_remove(queues_, std::move(options)) {
+      : delay_remove(queues_, options) {
     xml::Diagnostics diagnostics;
     auto config = std::make_shared<Config>(
         Config::Parse("<zeze ServerId=\"1\" " + attributes + "/>", "zeze.xml", {}, diagnostics)
@@ -65,7 +65,7 @@ class ConfiguredServer {
 
 TEST(DelayRemoveConfigTest, TheDelayIsThatOfTheOptionsElseOfTheConfigurationElseSevenDays) {
   const auto delay = [](const std::string& attributes, DelayRemoveOptions options = {}) {
-    return ConfiguredServer(attributes, std::move(options)).delay_remove.delay();
+    return ConfiguredServer(attributes, options).delay_remove.delay();
   };
   EXPECT_EQ(kDay * 7, delay(""));
   EXPECT_EQ(kDay * 30, delay(R"(DelayRemoveDays="30")"));

@@ -46,7 +46,7 @@ class Server {
  public:
   Server(StoredHome& home, Clock& clock, std::int32_t id, DelayRemoveOptions options = {})
       : storage_(home.Open()),
-        delay_remove(queues, std::move(options)),
+        delay_remove(queues, options),
         engine({.storage = storage_.get(),
                 .clock = &clock,
                 .checkpoint_period = std::chrono::seconds(0)}) {
@@ -134,7 +134,7 @@ class DelayRemoveTest : public ::testing::TestWithParam<StoredHome::Kind> {
   void SetUp() override { Open(); }
   void Open(DelayRemoveOptions options = {}) {
     server.reset();
-    server = std::make_unique<Server>(home, clock, 1, std::move(options));
+    server = std::make_unique<Server>(home, clock, 1, options);
   }
   void Crash() {
     ASSERT_TRUE(server->engine.CheckpointNow().ok());

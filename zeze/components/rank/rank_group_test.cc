@@ -224,9 +224,8 @@ std::vector<std::pair<std::int64_t, std::int64_t>> UpdateAsThePeer(
   const auto worse = std::find_if(list.begin(), list.end(),
                                   [score](const auto& entry) { return entry.second < score; });
   const bool last = worse == list.end();
-  if (last && !(list.size() < shown_count || (list.size() < computed_count && !was_there))) {
-    return list;
-  }
+  const bool room = list.size() < shown_count || (list.size() < computed_count && !was_there);
+  if (last && !room) return list;
   list.emplace(worse, role, score);
   if (list.size() > computed_count) list.pop_back();
   return list;

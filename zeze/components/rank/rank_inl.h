@@ -30,7 +30,7 @@ inline constexpr bool kHasLong = (std::same_as<Beans, BValueLong> || ...);
 }  // namespace internal
 
 template <typename... Beans>
-Rank<Beans...>::Rank(RankOptions options) : options_(std::move(options)), views_(options_.views) {
+Rank<Beans...>::Rank(RankOptions options) : options_(options), views_(options_.views) {
   ZEZE_CHECK(options_.concurrent_level >= 1 && options_.concurrent_level <= 1 << 20);
 }
 
@@ -172,6 +172,7 @@ Result<typename Rank<Beans...>::ViewPointer> Rank<Beans...>::Read(const RankBoar
   ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
   const std::chrono::nanoseconds now = options_.views.clock->Now();
   std::vector<RankKey> keys;
+  keys.reserve(options_.concurrent_level);
   for (std::uint32_t i = 0; i < options_.concurrent_level; ++i) keys.push_back(board.Key(i));
   std::vector<Group> groups;
   std::optional<Error> problem;

@@ -59,7 +59,7 @@ std::vector<std::int64_t> ScoresOf(const View& view) {
 class RankTest : public ::testing::Test {
  protected:
   struct Server {
-    explicit Server(RankTest& test, RankOptions options) : rank(std::move(options)) {
+    explicit Server(RankTest& test, RankOptions options) : rank(options) {
       engine = std::make_unique<Engine>(EngineOptions{.storage = test.storage.get(),
                                                       .coherence = &test.coherence,
                                                       .checkpoint_period = seconds(0)});
@@ -78,7 +78,7 @@ class RankTest : public ::testing::Test {
 
   void Open(RankOptions options) {
     server.reset();  // Saves everything.
-    server = std::make_unique<Server>(*this, std::move(options));
+    server = std::make_unique<Server>(*this, options);
     server->rank.Define(2, {.shown_count = 10, .computed_factor = 2});
     server->rank.Attach(*server->engine);
   }

@@ -18,6 +18,7 @@
 
 #include "Zeze/Builtin/RedoQueue.h"
 #include "zeze/app/application.h"
+#include "zeze/app/session.h"
 #include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
@@ -154,6 +155,7 @@ void RedoQueueServer::Stop(Application&) {
 
 std::vector<NetAddress> RedoQueueServer::addresses() const {
   std::vector<NetAddress> addresses;
+  addresses.reserve(acceptors_.size());
   for (const auto& acceptor : acceptors_) addresses.push_back(acceptor->address());
   return addresses;
 }
@@ -183,7 +185,7 @@ void RedoQueueServer::Accept(Request<RunTask> request) {
       if (std::exchange(queue->scheduled, true)) return;
     }
   }
-  if (full) {
+  if (full) {  // So it was not moved. NOLINTNEXTLINE(bugprone-use-after-move)
     static_cast<void>(request.AnswerCode(result_code::kBusy).ok());
     return;
   }
@@ -441,7 +443,7 @@ void RedoQueueServer::NoteFailure(Queue& queue, const BQueueTask& task) {
                              task.TaskId, task.TaskType, handler->second.options.attempts_max)});
 }
 
-void RedoQueueServer::Raise(Queue& queue, RedoAlarm alarm) {
+void RedoQueueServer::Raise(Queue& queue, const RedoAlarm& alarm) {
   {
     MutexLock lock(queue.mutex);
     if (!queue.raised.insert(alarm.kind).second) return;

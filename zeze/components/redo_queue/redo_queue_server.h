@@ -178,7 +178,7 @@ class RedoQueueServer final : public Zeze::Builtin::RedoQueue::ModuleRedoQueueBa
   void Park(Transaction& tx, const BQueueTask& task, std::string reason);
   void Note(Queue& queue, const BQueueTask& task, const Outcome& outcome);
   void NoteFailure(Queue& queue, const BQueueTask& task);
-  void Raise(Queue& queue, RedoAlarm alarm);
+  void Raise(Queue& queue, const RedoAlarm& alarm);
   std::int64_t NowMs() const;
 
   const RedoQueueServerOptions options_;
