@@ -122,7 +122,11 @@ Result<void> MariaDbFence::InTransaction(std::string_view what, const Body& body
   const auto deadline = SystemClock().Now() + retry_for_;
   for (;;) {
     Result<ConnectionPool<MariaDbConnection>::Lease> lease = pool_.Take();
-    if (!lease.ok()) return lease.error();
+    if (!lease.ok()) {
+      if (SystemClock().Now() + kPause >= deadline) return lease.error();
+      SystemClock().SleepFor(kPause);
+      continue;
+    }
     MariaDbConnection& connection = *lease.value();
     MariaDbAnswer answer = connection.Query("START TRANSACTION");
     if (answer.ok()) answer = body(connection);
@@ -292,10 +296,14 @@ Result<EvictOutcome> MariaDbFence::Evict(std::int32_t server_id, std::int64_t ep
     if (!alone || outcome == EvictOutcome::kTermPassed) return outcome;
     const Result<void> raised = RaiseEpochAlone(server_id, epoch);
     if (raised.ok()) return outcome;
-    if (raised.error().code() != ErrorCode::kConflict) return raised.error();
-    if (SystemClock().Now() >= deadline) {
+    // It does no harm twice, so an unknown end is a reason to repeat it too.
+    const bool collided = raised.error().code() == ErrorCode::kConflict;
+    const bool again = collided || raised.error().code() == ErrorCode::kUnknownOutcome;
+    if (!again || SystemClock().Now() + kPause >= deadline) {
+      if (!collided) return raised.error();
       return Error(ErrorCode::kUnavailable, raised.error().message());
     }
+    SystemClock().SleepFor(kPause);
   }
 }
 

@@ -63,6 +63,16 @@ FlushAttemptResult ToAttempt(const MariaDbAnswer& answer, bool committing, bool 
           .message = answer.message};
 }
 
+// A statement on its own that does not happen at all if it collides, as on the nodes of a cluster.
+MariaDbAnswer WithoutCollision(MariaDbConnection& connection, const std::string& sql) {
+  constexpr int kTries = 20;
+  for (int tries = 1;; ++tries) {
+    MariaDbAnswer answer = connection.Query(sql);
+    if (answer.failure != MariaDbFailure::kCollision || tries == kTries) return answer;
+    SystemClock().SleepFor(std::chrono::milliseconds(5));
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FlushConnection>> MariaDbFlushConnection::Connect(
@@ -90,15 +100,18 @@ Result<std::unique_ptr<FlushConnection>> MariaDbFlushConnection::Connect(
   if (!answer.ok()) return failed(answer);
   if (owner) {
     // What is noted of older processes, and of own sessions that ended, goes away with that.
-    answer = connection->Query(fmt::format(
-        "DELETE FROM zeze_session WHERE server_id = {} AND lane = {}"
-        " AND (epoch < {} OR node = {} AND IS_USED_LOCK(name) IS NULL)",
-        owner->server_id, static_cast<int>(lane), owner->epoch, connection->Quoted(node)));
+    answer = WithoutCollision(
+        *connection, fmt::format("DELETE FROM zeze_session WHERE server_id = {} AND lane = {}"
+                                 " AND (epoch < {} OR node = {} AND IS_USED_LOCK(name) IS NULL)",
+                                 owner->server_id, static_cast<int>(lane), owner->epoch,
+                                 connection->Quoted(node)));
     if (answer.ok()) {
-      answer = connection->Query(fmt::format(
-          "INSERT INTO zeze_session (name, server_id, lane, epoch, node) VALUES ('{}', {}, {}, {}, "
-          "{})",
-          name, owner->server_id, static_cast<int>(lane), owner->epoch, connection->Quoted(node)));
+      answer =
+          WithoutCollision(*connection, fmt::format("INSERT INTO zeze_session (name, server_id, "
+                                                    "lane, epoch, node) VALUES ('{}', {}, {}, {}, "
+                                                    "{})",
+                                                    name, owner->server_id, static_cast<int>(lane),
+                                                    owner->epoch, connection->Quoted(node)));
     }
     if (!answer.ok()) return failed(answer);
   }

@@ -19,6 +19,16 @@
 
 namespace zeze {
 
+// For tests whose database is there: a machine that stands still for some seconds is no failure.
+inline MariaDbOptions PatientMariaDbOptions(const std::string& url) {
+  constexpr auto kPatience = std::chrono::minutes(1);
+  return {.url = url,
+          .connect_timeout = kPatience,
+          .statement_timeout = kPatience,
+          .renew_timeout = kPatience,
+          .retry_for = kPatience};
+}
+
 class MariaDbHome final : public StorageHome {
  public:
   explicit MariaDbHome(DatabaseServer& server)
@@ -27,7 +37,7 @@ class MariaDbHome final : public StorageHome {
 
   // Every time another node.
   Result<std::unique_ptr<Storage>> Open() override {
-    return OpenMariaDbStorage({.url = urls_[opened_++ % urls_.size()]});
+    return OpenMariaDbStorage(PatientMariaDbOptions(urls_[opened_++ % urls_.size()]));
   }
 
  private:
@@ -50,12 +60,12 @@ class FencedMariaDbHome final : public FencedHome {
       url = urls_.front();
       url.replace(PortAt(url), PortText(url).size(), std::to_string(proxy_port));
     }
-    if (patience == Patience::kLong) {
-      return OpenMariaDbStorage({.url = url, .retry_for = std::chrono::minutes(1)});
+    MariaDbOptions options = PatientMariaDbOptions(url);
+    if (patience == Patience::kShort) {
+      options.lock_timeout = std::chrono::seconds(1);
+      options.retry_for = std::chrono::milliseconds(1500);
     }
-    return OpenMariaDbStorage({.url = url,
-                               .lock_timeout = std::chrono::seconds(1),
-                               .retry_for = std::chrono::milliseconds(1500)});
+    return OpenMariaDbStorage(options);
   }
 
   int port() const override { return std::stoi(PortText(urls_.front())); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -135,13 +137,21 @@ Result<void> MariaDbStorage::Prepare() {
 }
 
 Result<void> MariaDbStorage::Define(std::string_view what, const std::string& statement) {
-  Result<MariaDbPool::Lease> lease = pool_.Take();
-  if (!lease.ok()) return lease.error();
-  const MariaDbAnswer answer = lease.value()->Query(statement);
-  if (answer.ok()) return {};
-  return SqlError(answer.failure == MariaDbFailure::kLost ? ErrorCode::kUnknownOutcome
-                                                          : ErrorCode::kUnavailable,
-                  what, answer.message);
+  const auto deadline = SystemClock().Now() + options_.retry_for;
+  for (;;) {
+    Result<MariaDbPool::Lease> lease = pool_.Take();
+    if (!lease.ok()) return lease.error();
+    const MariaDbAnswer answer = lease.value()->Query(statement);
+    if (answer.ok()) return {};
+    if (answer.failure == MariaDbFailure::kLost) {
+      return SqlError(ErrorCode::kUnknownOutcome, what, answer.message);
+    }
+    // With another definition, or with a transaction that uses the table: it did not happen.
+    if (answer.failure != MariaDbFailure::kCollision || SystemClock().Now() >= deadline) {
+      return SqlError(ErrorCode::kUnavailable, what, answer.message);
+    }
+    SystemClock().SleepFor(std::chrono::milliseconds(5));
+  }
 }
 
 Result<MariaDbStorage::Relation> MariaDbStorage::FindRelation(std::string_view relation) {

@@ -123,7 +123,11 @@ Result<void> PostgresFence::InTransaction(std::string_view what, const Body& bod
   const auto deadline = SystemClock().Now() + retry_for_;
   for (;;) {
     Result<ConnectionPool<PostgresConnection>::Lease> lease = pool_.Take();
-    if (!lease.ok()) return lease.error();
+    if (!lease.ok()) {
+      if (SystemClock().Now() + kPause >= deadline) return lease.error();
+      SystemClock().SleepFor(kPause);
+      continue;
+    }
     PostgresConnection& connection = *lease.value();
     PostgresAnswer answer = connection.ExecuteOnce("BEGIN");
     if (answer.ok()) answer = body(connection);

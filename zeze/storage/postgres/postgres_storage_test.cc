@@ -17,10 +17,22 @@
 namespace zeze {
 namespace {
 
+// For tests whose database is there: a machine that stands still for some seconds is no failure.
+PostgresOptions PatientPostgresOptions(const std::string& url) {
+  constexpr auto kPatience = std::chrono::minutes(1);
+  return {.url = url,
+          .connect_timeout = kPatience,
+          .statement_timeout = kPatience,
+          .renew_timeout = kPatience,
+          .retry_for = kPatience};
+}
+
 class PostgresHome final : public StorageHome {
  public:
   ~PostgresHome() override { SharedPostgresServer().DropDatabase(url_); }
-  Result<std::unique_ptr<Storage>> Open() override { return OpenPostgresStorage({.url = url_}); }
+  Result<std::unique_ptr<Storage>> Open() override {
+    return OpenPostgresStorage(PatientPostgresOptions(url_));
+  }
 
  private:
   const std::string url_ = SharedPostgresServer().NewDatabase();
@@ -38,12 +50,12 @@ class FencedPostgresHome final : public FencedHome {
   Result<std::unique_ptr<Storage>> Open(int proxy_port, Patience patience) override {
     std::string url = url_;
     if (proxy_port != 0) url.replace(PortAt(), port_text().size(), std::to_string(proxy_port));
-    if (patience == Patience::kLong) {
-      return OpenPostgresStorage({.url = url, .retry_for = std::chrono::minutes(1)});
+    PostgresOptions options = PatientPostgresOptions(url);
+    if (patience == Patience::kShort) {
+      options.lock_timeout = std::chrono::milliseconds(200);
+      options.retry_for = std::chrono::milliseconds(800);
     }
-    return OpenPostgresStorage({.url = url,
-                                .lock_timeout = std::chrono::milliseconds(200),
-                                .retry_for = std::chrono::milliseconds(800)});
+    return OpenPostgresStorage(options);
   }
 
   int port() const override { return std::stoi(port_text()); }

@@ -463,7 +463,7 @@ TEST_P(FenceConformanceTest, TakesOnlyTheSameFlushAfterAnUnknownOutcome) {
   auto server = OpenBehindProxy(Patience::kShort);
   auto watcher = Open();
   server->Start(7);
-  ASSERT_EQ(server->FlushOutcome("k", "0"), "ok");
+  ASSERT_EQ(server->FlushUntilKnown("k", "0"), "ok");
   int number = 0;
   for (LoopbackProxy::Action action :
        {LoopbackProxy::Action::kCutAfterAnswer, LoopbackProxy::Action::kCutBefore}) {
@@ -486,7 +486,7 @@ TEST_P(FenceConformanceTest, SaysFencedIfEvictedWhileAFlushWasUnknown) {
   ZEZE_NEEDS_NETWORK();
   auto server = OpenBehindProxy(Patience::kShort);
   const std::int64_t epoch = server->Start(7);
-  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  ASSERT_EQ(server->FlushUntilKnown("k", "1"), "ok");
   auto global = Open();
   const std::int64_t term = global->RaiseTerm(0);
   proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kCutBefore);
@@ -576,18 +576,18 @@ TEST_P(FenceConformanceTest, GivesUpAFlushThatWaitsTooLong) {
   holder->Start(7);
   auto waiter = Open(0, Patience::kShort);
   waiter->Start(8);
-  ASSERT_EQ(waiter->FlushOutcome("k", "0"), "ok");
+  ASSERT_EQ(waiter->FlushUntilKnown("k", "0"), "ok");
   std::future<std::string> outcome = FlushUpToCommit(*holder, 7, "k", "1");
 
   const std::string waited = waiter->FlushOutcome("k", "2");
-  const std::string other = waiter->FlushOutcome("other", "3");
+  const std::string other = waiter->FlushUntilKnown("other", "3");
   proxy_->LetGo();
 
   EXPECT_EQ(waited, "unavailable");
   EXPECT_EQ(other, "ok");
   EXPECT_EQ(outcome.get(), "ok");
   EXPECT_EQ(waiter->Find("k"), "1");
-  EXPECT_EQ(waiter->FlushOutcome("k", "2"), "ok");
+  EXPECT_EQ(waiter->FlushUntilKnown("k", "2"), "ok");
 }
 
 TEST_P(FenceConformanceTest, GoesOnAfterARestartOfTheDatabase) {
@@ -611,7 +611,7 @@ TEST_P(FenceConformanceTest, SaysUnavailableWhileTheDatabaseIsGone) {
   ZEZE_NEEDS_NETWORK();
   auto server = OpenBehindProxy(Patience::kShort);
   server->Start(7);
-  ASSERT_EQ(server->FlushOutcome("k", "1"), "ok");
+  ASSERT_EQ(server->FlushUntilKnown("k", "1"), "ok");
   proxy_->Refuse(true);
   proxy_->CutAll();
 
