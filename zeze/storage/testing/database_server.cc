@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::minutes kStartTime = std::chrono::minutes(1);
+constexpr std::chrono::minutes kStartTime = std::chrono::minutes(3);
 constexpr int kStartTries = 5;  // Somebody may take the port that was free.
 
 [[noreturn]] void StopProgram(const std::string& message) {
@@ -121,6 +121,7 @@ class PostgresServer final : public DatabaseServer {
     if (!sync_) {
       command.insert(command.end(), {"-c", "fsync=off", "-c", "full_page_writes=off"});
     }
+    process_.reset();  // One that has not become ready in time has the files still.
     // SIGQUIT is its immediate end.
     process_ = std::make_unique<ServerProcess>(
         ServerProcessOptions{.command = command, .user = kUser, .end_signal = SIGQUIT});
@@ -252,6 +253,7 @@ class MariaDbServer final : public DatabaseServer {
                                      "--innodb-flush-method=nosync", "--sync-frm=0"});
     }
     if (nodes_.size() > 1) AddGalera(index, command);
+    node.process.reset();  // One that has not become ready in time has the files still.
     node.process = std::make_unique<ServerProcess>(
         ServerProcessOptions{.command = command, .user = kUser, .end_signal = SIGKILL});
     if (!node.process->AwaitLine("ready for connections", kStartTime)) return false;
