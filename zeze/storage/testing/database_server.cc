@@ -279,8 +279,8 @@ class MariaDbServer final : public DatabaseServer {
                                 "ist.recv_addr=127.0.0.1:{};gcache.size=64M;"
                                 // A machine that stands still for seconds is no lost node, and a
                                 // cluster without a majority takes no writes.
-                                "evs.suspect_timeout=PT30S;evs.inactive_timeout=PT1M;"
-                                "evs.install_timeout=PT30S",
+                                "evs.suspect_timeout=PT2M;evs.inactive_timeout=PT3M;"
+                                "evs.install_timeout=PT2M;repl.causal_read_timeout=PT2M",
                                 node.group_port, FreePort())});
     if (index == 0) command.emplace_back("--wsrep-new-cluster");
   }
