@@ -317,6 +317,7 @@ class Place {
 
   // Receipts of all processes so far.
   void Keep() {
+    process_->AwaitEnd();
     std::istringstream lines(process_->said());
     std::string word;
     while (lines >> word) {

@@ -26,6 +26,7 @@ inline MariaDbOptions PatientMariaDbOptions(const std::string& url) {
           .connect_timeout = kPatience,
           .statement_timeout = kPatience,
           .renew_timeout = kPatience,
+          .network_timeout = kPatience,
           .retry_for = kPatience};
 }
 

@@ -24,6 +24,7 @@ PostgresOptions PatientPostgresOptions(const std::string& url) {
           .connect_timeout = kPatience,
           .statement_timeout = kPatience,
           .renew_timeout = kPatience,
+          .network_timeout = kPatience,
           .retry_for = kPatience};
 }
 
@@ -103,7 +104,7 @@ class PostgresStorageTest : public testing::Test {
   ~PostgresStorageTest() override { SharedPostgresServer().DropDatabase(url_); }
 
   std::unique_ptr<Storage> Open() {
-    Result<std::unique_ptr<Storage>> opened = OpenPostgresStorage({.url = url_});
+    Result<std::unique_ptr<Storage>> opened = OpenPostgresStorage(PatientPostgresOptions(url_));
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return std::move(opened).value();
   }

@@ -125,12 +125,20 @@ void ServerProcess::Signal(int signal) const {
   if (!reaped_) ::kill(process_, signal);
 }
 
+void ServerProcess::Reap() {
+  if (reaped_) return;
+  int status = 0;
+  ZEZE_CHECK(::waitpid(process_, &status, 0) == process_);
+  reaped_ = true;
+  exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 int ServerProcess::AwaitEnd() {
-  if (!reaped_) {
-    int status = 0;
-    ZEZE_CHECK(::waitpid(process_, &status, 0) == process_);
-    reaped_ = true;
-    exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  Reap();
+  // Its end is also the end of its output, unless it left children behind.
+  const auto deadline = SystemClock().Now() + std::chrono::seconds(10);
+  MutexLock lock(mutex_);
+  while (!ended_ && SystemClock().WaitUntil(changed_, mutex_, deadline)) {
   }
   return exit_code_;
 }
@@ -138,20 +146,18 @@ int ServerProcess::AwaitEnd() {
 void ServerProcess::Stop() {
   Signal(SIGCONT);
   Signal(end_signal_);
-  AwaitEnd();
+  Reap();
 }
 
 void ServerProcess::Kill() {
   Signal(SIGKILL);
-  AwaitEnd();
+  Reap();
 }
 
 ProgramResult RunProgram(const ServerProcessOptions& options) {
   ServerProcess process(options);
   ProgramResult result;
   result.exit_code = process.AwaitEnd();
-  // Its end is also the end of its output, unless it left children behind.
-  process.AwaitLine("\x01 never said", std::chrono::seconds(10));
   result.said = process.said();
   return result;
 }

@@ -43,7 +43,8 @@ class ServerProcess {
   // Not any more once it has closed its output.
   bool running() const;
 
-  // Waits for its end. The exit code, or 128 and the signal.
+  // Waits for its end, and until all that it said has been read. The exit code, or 128 and the
+  // signal.
   int AwaitEnd();
 
   void Signal(int signal) const;
@@ -54,6 +55,7 @@ class ServerProcess {
 
  private:
   void Listen();
+  void Reap();
 
   const int end_signal_;
   pid_t process_ = 0;
