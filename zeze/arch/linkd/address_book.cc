@@ -1,9 +1,9 @@
 #include "zeze/arch/linkd/address_book.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,28 +47,28 @@ AddressBook::Admission AddressBook::Admit(const NetAddress& peer, Time now) {
   }
   Entry& entry = *found->second;
   if (!entry.exempt) {
-    if (now < entry.banned_until) return {.verdict = AddressVerdict::kBanned};
-    if (!entry.attempts.Take(attempt_rate_, now)) {
+    if (now < entry.banned_until_) return {.verdict = AddressVerdict::kBanned};
+    if (!entry.attempts_.Take(attempt_rate_, now)) {
       return {.verdict = AddressVerdict::kTooManyAttempts};
     }
-    if (limits_.connections_max != 0 && entry.connections >= limits_.connections_max) {
+    if (limits_.connections_max != 0 && entry.connections_ >= limits_.connections_max) {
       return {.verdict = AddressVerdict::kTooManyConnections};
     }
   }
-  ++entry.connections;
+  ++entry.connections_;
   return {.entry = found->second};
 }
 
 void AddressBook::Leave(Entry& entry) {
   const MutexLock lock(mutex_);
-  --entry.connections;
+  --entry.connections_;
 }
 
 bool AddressBook::Strike(Entry& entry, Time now) {
   const MutexLock lock(mutex_);
-  if (entry.exempt || entry.strikes.Take(strike_rate_, now)) return false;
-  const bool is_new = now >= entry.banned_until;
-  entry.banned_until = now + limits_.ban;
+  if (entry.exempt || entry.strikes_.Take(strike_rate_, now)) return false;
+  const bool is_new = now >= entry.banned_until_;
+  entry.banned_until_ = now + limits_.ban;
   return is_new;
 }
 
@@ -76,8 +76,8 @@ std::vector<AddressBook::Ban> AddressBook::Bans(Time now) const {
   std::vector<Ban> bans;
   const MutexLock lock(mutex_);
   for (const auto& [key, entry] : entries_) {
-    if (now < entry->banned_until) {
-      bans.push_back({.address = entry->address, .remaining = entry->banned_until - now});
+    if (now < entry->banned_until_) {
+      bans.push_back({.address = entry->address, .remaining = entry->banned_until_ - now});
     }
   }
   return bans;
@@ -91,8 +91,8 @@ void AddressBook::Sweep(Time now) {
 void AddressBook::Forget(Time now) {
   std::erase_if(entries_, [now](const auto& one) {
     const Entry& entry = *one.second;
-    return entry.connections == 0 && now >= entry.banned_until && entry.attempts.IsFull(now) &&
-           entry.strikes.IsFull(now) && entry.messages.IsFull(now);
+    return entry.connections_ == 0 && now >= entry.banned_until_ && entry.attempts_.IsFull(now) &&
+           entry.strikes_.IsFull(now) && entry.messages.IsFull(now);
   });
 }
 

@@ -62,10 +62,10 @@ class AddressBook {
 
    private:
     friend class AddressBook;
-    std::size_t connections = 0;
-    TokenBucket attempts;
-    TokenBucket strikes;
-    Time banned_until{0};
+    std::size_t connections_ = 0;
+    TokenBucket attempts_;
+    TokenBucket strikes_;
+    Time banned_until_{0};
   };
   using EntryPtr = std::shared_ptr<Entry>;
 

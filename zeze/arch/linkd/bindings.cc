@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+
 namespace zeze::arch {
 
 ProviderLink* Bindings::Find(std::int32_t module) const {

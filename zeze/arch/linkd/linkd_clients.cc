@@ -34,6 +34,7 @@
 #include "zeze/net/handshake.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/result_code.h"
@@ -408,7 +409,7 @@ void Linkd::Impl::AnswerBusy(Connection& client, const RawFrame& frame) {
   Report(client, BReportError::FromLink, BReportError::CodeProviderBusy, "the server is busy");
 }
 
-Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const RawFrame& frame) {
+Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const RawFrame& frame) const {
   const MutexLock lock(session.mutex);
   ProviderLink* link = session.bindings.Find(frame.module_id);
   if (link == nullptr) return Forwarded::kNotBound;

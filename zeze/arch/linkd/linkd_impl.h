@@ -45,7 +45,7 @@ namespace zeze::arch {
 
 // The state of a server's connection: the link is there until OnClose has run.
 struct ProviderState final : ConnectionState {
-  explicit ProviderState(ProviderLinkPtr link_in) : link(std::move(link_in)) {}
+  explicit ProviderState(const ProviderLinkPtr& link_in) : link(link_in) {}
   // Not owned: it owns the connection. links_ does.
   std::weak_ptr<ProviderLink> link;
 };
@@ -94,7 +94,7 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   bool TakeInFlight(ClientSession& session);
 
   enum class Forwarded : std::uint8_t { kSent, kNotBound, kBusy, kFull, kGone };
-  Forwarded TryForward(ClientSession& session, const RawFrame& frame);
+  Forwarded TryForward(ClientSession& session, const RawFrame& frame) const;
   void ForwardUnbound(Connection& client, ClientSession& session, const RawFrame& frame,
                       bool was_bound);
   bool BindChosen(ClientSession& session, const ProviderLinkPtr& link,
@@ -113,7 +113,7 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   void AddProviderHandlers();
   void OnProviderOpen(const ConnectionPtr& connection);
   void OnProviderClose(const ConnectionPtr& connection);
-  void OnAnnounce(Message<Zeze::Builtin::Provider::AnnounceProviderInfo> message);
+  void OnAnnounce(const Message<Zeze::Builtin::Provider::AnnounceProviderInfo>& message);
   void OnBind(Request<Zeze::Builtin::Provider::Bind> request);
   void OnUnbind(Request<Zeze::Builtin::Provider::UnBind> request);
   void OnSubscribe(Request<Zeze::Builtin::Provider::Subscribe> request);

@@ -1,6 +1,6 @@
 // The side of a gateway to which servers connect.
 
-#include <chrono>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -118,7 +118,7 @@ void Linkd::Impl::UnbindEverywhere(ProviderLink& link) {
   });
 }
 
-void Linkd::Impl::OnAnnounce(Message<provider::AnnounceProviderInfo> message) {
+void Linkd::Impl::OnAnnounce(const Message<provider::AnnounceProviderInfo>& message) {
   const ProviderLinkPtr link = LinkOf(*message.connection);
   const provider::BAnnounceProviderInfo& info = message.argument;
   // Of the server before: it is the same one, which has noticed sooner that its connection broke.

@@ -1,11 +1,11 @@
 #include "zeze/arch/linkd/linkd_settings.h"
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +19,7 @@
 #include "zeze/base/text.h"
 #include "zeze/config/config.h"
 #include "zeze/config/section.h"
+#include "zeze/net/acceptor.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/service_options.h"
@@ -107,13 +108,13 @@ Reader Addresses(std::set<std::string>& target) {
 
 Reader Level(CriticalLevel& target) {
   return [&target](std::string_view text) -> Result<void> {
-    static const std::map<std::string_view, CriticalLevel> kLevels = {
+    static const std::map<std::string_view, CriticalLevel> levels = {
         {"CriticalPlus", CriticalLevel::kCriticalPlus},
         {"Critical", CriticalLevel::kCritical},
         {"Normal", CriticalLevel::kNormal},
         {"Sheddable", CriticalLevel::kSheddable}};
-    const auto found = kLevels.find(text);
-    if (found == kLevels.end()) {
+    const auto found = levels.find(text);
+    if (found == levels.end()) {
       return Error(
           ErrorCode::kInvalidArgument,
           fmt::format("\"{}\": expected CriticalPlus, Critical, Normal or Sheddable", text));

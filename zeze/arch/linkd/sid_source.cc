@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +20,7 @@
 
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 
 namespace zeze::arch {

@@ -12,7 +12,7 @@
 #include "zeze/arch/redirect/redirect.h"
 #include "zeze/base/result.h"
 #include "zeze/net/connection.h"
-#include "zeze/net/service.h"
+#include "zeze/net/rpc.h"
 
 namespace zeze::arch {
 

@@ -10,19 +10,21 @@
 #include <vector>
 
 #include "Zeze/Builtin/Game/Online.h"
+#include "Zeze/Builtin/Game/Online.module.h"
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "Zeze/Builtin/Timer.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
+#include "zeze/arch/online/direct_sender.h"
+#include "zeze/arch/online/internal/login_kind.h"
 #include "zeze/arch/online/internal/role_kind.h"
 #include "zeze/arch/online/internal/take_over.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
-#include "zeze/arch/provider/provider_session.h"
+#include "zeze/arch/provider/links.h"
 #include "zeze/base/check.h"
-#include "zeze/base/executor.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/transaction/result_code.h"
@@ -158,6 +160,7 @@ Logins<RoleId>& RoleOnline::logins(std::string_view set_name) {
 
 std::vector<std::string> RoleOnline::set_names() const {
   std::vector<std::string> names;
+  names.reserve(sets_.size());
   for (const auto& [name, set] : sets_) names.push_back(name);
   return names;
 }

@@ -208,7 +208,7 @@ class RoleServers final : public DirectSender {
   }
 
   // Until everything that was posted, and what that has posted, has run.
-  void Settle() {
+  void Settle() const {
     for (int round = 0; round < 6; ++round) {
       WaitGroup done;
       done.Add();

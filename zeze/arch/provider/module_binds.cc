@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "Zeze/Builtin/Provider.h"
 #include "zeze/app/module.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"

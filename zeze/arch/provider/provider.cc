@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,7 +28,6 @@
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/net/frame.h"
-#include "zeze/net/handshake.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/service_options.h"
 #include "zeze/registry/messages.h"

@@ -2,24 +2,42 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/arch/ring/hash_ring.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
 #include "zeze/base/text.h"
 #include "zeze/net/acceptor.h"
+#include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service.h"
+#include "zeze/net/service_options.h"
 #include "zeze/registry/messages.h"
+#include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/service_list.h"
 #include "zeze/transaction/result_code.h"
 
@@ -399,8 +417,11 @@ void DirectLinks::Impl::WithConnection(std::int32_t server_id, std::chrono::nano
       }
     }
   }
+  // It was moved only if neither is the case.
+  // NOLINTBEGIN(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   if (refused.has_value()) return use(std::move(*refused));
   if (connection != nullptr) return use(std::move(connection));
+  // NOLINTEND(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   io.PostAfter(patience,
                Task("give up waiting for a server", [weak = weak_from_this(), server_id, id] {
                  if (const auto self = weak.lock()) self->Expire(server_id, id);

@@ -1,16 +1,44 @@
 #include "zeze/arch/redirect/redirect.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
+#include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/app/application.h"
+#include "zeze/app/module.h"
+#include "zeze/arch/redirect/direct_links.h"
+#include "zeze/arch/redirect/internal/redirect_inl.h"
+#include "zeze/arch/redirect/internal/redirect_raw.h"
+#include "zeze/arch/redirect/redirect_executor.h"
 #include "zeze/arch/redirect/redirect_impl.h"
+#include "zeze/arch/redirect/redirect_method.h"
+#include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/io_threads.h"
+#include "zeze/net/rpc.h"
 #include "zeze/registry/messages.h"
+#include "zeze/registry/service/registry_agent.h"
+#include "zeze/serialize/binary.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
+#include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {
 
@@ -301,10 +329,10 @@ void BeginRedirect(Redirect& redirect, const void* method, const RedirectTarget&
 }
 
 void BeginRedirectAll(Redirect& redirect, const void* method, std::uint32_t level,
-                      const RedirectCallOptions& options, std::string parameters,
+                      const RedirectCallOptions& options, const std::string& parameters,
                       RedirectWhere where, RedirectAllDone done) {
-  redirect.impl().BeginAll(redirect.impl().Find(method), level, options, std::move(parameters),
-                           where, std::move(done));
+  redirect.impl().BeginAll(redirect.impl().Find(method), level, options, parameters, where,
+                           std::move(done));
 }
 
 RedirectHere FindRedirect(Redirect& redirect, const void* method) {

@@ -1,11 +1,28 @@
 // Calls to all groups, wherever they are.
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/arch/redirect/internal/redirect_raw.h"
+#include "zeze/arch/redirect/redirect.h"
 #include "zeze/arch/redirect/redirect_all_batch.h"
+#include "zeze/arch/redirect/redirect_executor.h"
+#include "zeze/arch/redirect/redirect_gather.h"
 #include "zeze/arch/redirect/redirect_impl.h"
+#include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
+#include "zeze/net/rpc.h"
+#include "zeze/serialize/binary.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
@@ -25,7 +42,7 @@ using internal::RedirectWhere;
 }  // namespace
 
 void Redirect::Impl::BeginAll(const RedirectEntry& entry, std::uint32_t level,
-                              const RedirectCallOptions& options, std::string parameters,
+                              const RedirectCallOptions& options, const std::string& parameters,
                               RedirectWhere where, RedirectAllDone done) {
   Executor* const executor = where == RedirectWhere::kWorker ? &application_.workers() : nullptr;
   std::int64_t refused = result_code::kSuccess;
@@ -224,6 +241,7 @@ void Redirect::Impl::Forget(std::int64_t session) {
 std::vector<std::shared_ptr<RedirectGather>> Redirect::Impl::Gathers() const {
   std::vector<std::shared_ptr<RedirectGather>> all;
   MutexLock lock(mutex_);
+  all.reserve(gathers_.size());
   for (const auto& [session, gather] : gathers_) all.push_back(gather);
   return all;
 }

@@ -1,11 +1,17 @@
 #include "zeze/arch/redirect/redirect_all_batch.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/net/rpc.h"
 #include "zeze/serialize/binary.h"
 
 namespace zeze::arch::internal {

@@ -1,16 +1,24 @@
 #include "zeze/arch/redirect/redirect_executor.h"
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "zeze/arch/redirect/redirect_method.h"
+#include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {
 
@@ -74,7 +82,8 @@ void RedirectExecutor::Run(RedirectJob job) {
   if (closed) return job.finish({.code = result_code::kClosed});
   if (full) return job.finish({.code = result_code::kBusy});
   const std::optional<RedirectLane> lane = job.lane;
-  Task task(job.entry->procedure.c_str(), Execution(*this, std::move(job)));
+  const char* const name = job.entry->procedure.c_str();
+  Task task(name, Execution(*this, std::move(job)));
   const Result<void> posted = lane.has_value()
                                   ? application_.one_by_one().Post(lane->value, std::move(task))
                                   : application_.workers().TryPost(std::move(task));

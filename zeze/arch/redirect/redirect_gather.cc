@@ -1,10 +1,18 @@
 #include "zeze/arch/redirect/redirect_gather.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <exception>
 #include <utility>
+#include <vector>
 
+#include "zeze/arch/redirect/internal/redirect_raw.h"
+#include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/base/check.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/mutex.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {

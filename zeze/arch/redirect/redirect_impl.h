@@ -53,7 +53,7 @@ class Redirect::Impl : public std::enable_shared_from_this<Impl> {
              const internal::RedirectCallOptions& options, std::string parameters,
              internal::RedirectWhere where, internal::RedirectDone done);
   void BeginAll(const internal::RedirectEntry& entry, std::uint32_t level,
-                const internal::RedirectCallOptions& options, std::string parameters,
+                const internal::RedirectCallOptions& options, const std::string& parameters,
                 internal::RedirectWhere where, internal::RedirectAllDone done);
 
   std::chrono::nanoseconds TimeoutOf(const internal::RedirectCallOptions& options) const {

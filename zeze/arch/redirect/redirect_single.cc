@@ -1,11 +1,31 @@
 // Calls to one server: here, or through its connection.
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
+#include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/arch/redirect/direct_links.h"
+#include "zeze/arch/redirect/internal/redirect_raw.h"
+#include "zeze/arch/redirect/redirect.h"
+#include "zeze/arch/redirect/redirect_executor.h"
 #include "zeze/arch/redirect/redirect_impl.h"
+#include "zeze/arch/redirect/redirect_reply.h"
+#include "zeze/arch/ring/hash_ring.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result.h"
+#include "zeze/net/connection.h"
+#include "zeze/net/rpc.h"
+#include "zeze/net/service_options.h"
+#include "zeze/serialize/binary.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {

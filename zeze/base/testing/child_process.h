@@ -63,7 +63,7 @@ class ChildProcess {
 
   // --- a line at a time ---
 
-  void Tell(const std::string& line) {
+  void Tell(const std::string& line) const {
     const std::string text = line + "\n";
     ZEZE_CHECK(::write(input_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   }

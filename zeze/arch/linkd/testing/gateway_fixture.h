@@ -123,7 +123,7 @@ class Gateway {
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
 
-  bool AwaitSessions(std::size_t count) {
+  bool AwaitSessions(std::size_t count) const {
     return Eventually([&] { return linkd.GetStatistics().sessions == count; });
   }
   std::uint64_t refused(Refusal refusal) const { return linkd.GetStatistics().of(refusal); }
@@ -144,9 +144,9 @@ struct Dispatched {
 // Answers every request by returning its payload, unless told otherwise.
 class TestProvider {
  public:
-  explicit TestProvider(const Gateway& gateway, std::string identity, std::int64_t version = 0,
-                        bool echo = true)
-      : TestProvider(gateway.linkd.provider_address(), std::move(identity), version, echo) {}
+  explicit TestProvider(const Gateway& gateway, const std::string& identity,
+                        std::int64_t version = 0, bool echo = true)
+      : TestProvider(gateway.linkd.provider_address(), identity, version, echo) {}
   TestProvider(const NetAddress& at, const std::string& identity, std::int64_t version = 0,
                bool echo = true)
       : echo_(echo),

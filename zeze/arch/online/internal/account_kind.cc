@@ -6,13 +6,21 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/arch/online/direct_sender.h"
+#include "zeze/arch/online/internal/login_kind.h"
+#include "zeze/arch/online/login.h"
+#include "zeze/arch/provider/provider_session.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/base/result.h"
+#include "zeze/bean/map.h"
+#include "zeze/serialize/binary.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {
 

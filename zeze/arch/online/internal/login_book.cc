@@ -1,17 +1,20 @@
 #include "zeze/arch/online/internal/login_book.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
+#include "zeze/arch/online/direct_sender.h"
+#include "zeze/arch/online/internal/login_environment.h"
 #include "zeze/arch/online/internal/login_events.h"
 #include "zeze/arch/online/internal/login_kind.h"
 #include "zeze/arch/online/login.h"

@@ -19,7 +19,6 @@
 #include "zeze/arch/online/internal/login_kind.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/provider/links.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"

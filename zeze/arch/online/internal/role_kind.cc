@@ -14,6 +14,14 @@
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/arch/online/direct_sender.h"
+#include "zeze/arch/online/internal/login_kind.h"
+#include "zeze/arch/online/login.h"
+#include "zeze/arch/provider/provider_session.h"
+#include "zeze/base/function_ref.h"
+#include "zeze/base/result.h"
+#include "zeze/serialize/binary.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {
 

@@ -20,19 +20,21 @@
 #include "zeze/arch/provider/internal/load_level.h"
 #include "zeze/arch/provider/internal/messages.h"
 #include "zeze/arch/provider/links.h"
+#include "zeze/arch/provider/provider_session.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/wait_group.h"
-#include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
+#include "zeze/net/rpc.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "Zeze/Builtin/Provider.h"
@@ -40,7 +41,7 @@ struct Introduction {
 // Of one connection to a gateway.
 struct LinkConnection final : ConnectionState {
   LinkConnection(LinkPtr link_of_it, Links& links)
-      : link(link_of_it), clients(links, link->name()) {}
+      : link(std::move(link_of_it)), clients(links, link->name()) {}
 
   const LinkPtr link;
 

@@ -16,7 +16,6 @@
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/io_threads.h"
-#include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/serialize/byte_writer.h"
 

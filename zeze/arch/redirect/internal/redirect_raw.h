@@ -68,7 +68,7 @@ struct RedirectAllDone {
   UniqueFunction<void(std::int64_t code)> done;
 };
 void BeginRedirectAll(Redirect& redirect, const void* method, std::uint32_t level,
-                      const RedirectCallOptions& options, std::string parameters,
+                      const RedirectCallOptions& options, const std::string& parameters,
                       RedirectWhere where, RedirectAllDone done);
 
 // Of a method that was added; a wrong program otherwise.

@@ -136,6 +136,7 @@ class ModuleBank final : public Module {
     return kNoMoney;
   }
   void Throws(std::int32_t) { throw std::runtime_error("as the test wants it"); }
+  // NOLINTNEXTLINE(readability-make-member-function-const): as users write them.
   std::int64_t GroupName(Transaction&, std::int32_t group, const std::string& prefix,
                          std::string& result) {
     result = prefix + std::to_string(group) + "@" + std::to_string(server_id_);
