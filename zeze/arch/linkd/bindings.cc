@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-
 namespace zeze::arch {
 
 ProviderLink* Bindings::Find(std::int32_t module) const {

@@ -409,7 +409,8 @@ void Linkd::Impl::AnswerBusy(Connection& client, const RawFrame& frame) {
   Report(client, BReportError::FromLink, BReportError::CodeProviderBusy, "the server is busy");
 }
 
-Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session, const RawFrame& frame) const {
+Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session,
+                                               const RawFrame& frame) const {
   const MutexLock lock(session.mutex);
   ProviderLink* link = session.bindings.Find(frame.module_id);
   if (link == nullptr) return Forwarded::kNotBound;
