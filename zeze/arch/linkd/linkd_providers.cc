@@ -58,7 +58,7 @@ void Linkd::Impl::AddProviderHandlers() {
   providers_->OnClose(
       [this](const ConnectionPtr& connection, const Error&) { OnProviderClose(connection); });
   providers_->Handle<provider::AnnounceProviderInfo>(
-      [this](Message<provider::AnnounceProviderInfo> message) { OnAnnounce(std::move(message)); });
+      [this](const Message<provider::AnnounceProviderInfo>& message) { OnAnnounce(message); });
   providers_->Handle<provider::Bind>(
       [this](Request<provider::Bind> request) { OnBind(std::move(request)); });
   providers_->Handle<provider::UnBind>(
