@@ -23,7 +23,7 @@ namespace zeze::redo_test {
 namespace {
 
 std::int64_t Setting(const char* name, std::int64_t otherwise) {
-  const char* text = std::getenv(name);
+  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return text == nullptr ? otherwise : std::atoll(text);
 }
 

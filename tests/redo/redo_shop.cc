@@ -18,13 +18,13 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   auto shop = zeze::redo_test::Shop::Open(argv[1], static_cast<std::uint16_t>(std::stoi(argv[2])));
   if (!shop.ok()) {
-    std::cout << "failed: " << shop.error().message() << std::endl;
+    std::cout << "failed: " << shop.error().message() << "\n" << std::flush;
     return 1;
   }
-  std::cout << "ready" << std::endl;
+  std::cout << "ready" << "\n" << std::flush;
   int signal = 0;
   sigwait(&signals, &signal);
   const zeze::Result<void> stopped = shop.value()->application->Stop();
-  if (!stopped.ok()) std::cout << "failed: " << stopped.error().message() << std::endl;
+  if (!stopped.ok()) std::cout << "failed: " << stopped.error().message() << "\n" << std::flush;
   return stopped.ok() ? 0 : 1;
 }
