@@ -19,17 +19,6 @@
 
 namespace zeze {
 
-// For tests whose database is there: a machine that stands still for some seconds is no failure.
-inline MariaDbOptions PatientMariaDbOptions(const std::string& url) {
-  constexpr auto kPatience = std::chrono::minutes(1);
-  return {.url = url,
-          .connect_timeout = kPatience,
-          .statement_timeout = kPatience,
-          .renew_timeout = kPatience,
-          .network_timeout = kPatience,
-          .retry_for = kPatience};
-}
-
 class MariaDbHome final : public StorageHome {
  public:
   explicit MariaDbHome(DatabaseServer& server)
@@ -38,7 +27,7 @@ class MariaDbHome final : public StorageHome {
 
   // Every time another node.
   Result<std::unique_ptr<Storage>> Open() override {
-    return OpenMariaDbStorage(PatientMariaDbOptions(urls_[opened_++ % urls_.size()]));
+    return OpenMariaDbStorage(PatientOptions<MariaDbOptions>(urls_[opened_++ % urls_.size()]));
   }
 
  private:
@@ -61,7 +50,7 @@ class FencedMariaDbHome final : public FencedHome {
       url = urls_.front();
       url.replace(PortAt(url), PortText(url).size(), std::to_string(proxy_port));
     }
-    MariaDbOptions options = PatientMariaDbOptions(url);
+    MariaDbOptions options = PatientOptions<MariaDbOptions>(url);
     if (patience == Patience::kShort) {
       options.lock_timeout = std::chrono::seconds(1);
       options.retry_for = std::chrono::milliseconds(1500);

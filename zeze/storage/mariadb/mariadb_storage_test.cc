@@ -35,7 +35,8 @@ class MariaDbStorageTest : public testing::Test {
   ~MariaDbStorageTest() override { SharedMariaDbServer().DropDatabase(url_); }
 
   std::unique_ptr<Storage> Open() {
-    Result<std::unique_ptr<Storage>> opened = OpenMariaDbStorage(PatientMariaDbOptions(url_));
+    Result<std::unique_ptr<Storage>> opened =
+        OpenMariaDbStorage(PatientOptions<MariaDbOptions>(url_));
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return std::move(opened).value();
   }

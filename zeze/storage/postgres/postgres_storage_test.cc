@@ -17,22 +17,11 @@
 namespace zeze {
 namespace {
 
-// For tests whose database is there: a machine that stands still for some seconds is no failure.
-PostgresOptions PatientPostgresOptions(const std::string& url) {
-  constexpr auto kPatience = std::chrono::minutes(1);
-  return {.url = url,
-          .connect_timeout = kPatience,
-          .statement_timeout = kPatience,
-          .renew_timeout = kPatience,
-          .network_timeout = kPatience,
-          .retry_for = kPatience};
-}
-
 class PostgresHome final : public StorageHome {
  public:
   ~PostgresHome() override { SharedPostgresServer().DropDatabase(url_); }
   Result<std::unique_ptr<Storage>> Open() override {
-    return OpenPostgresStorage(PatientPostgresOptions(url_));
+    return OpenPostgresStorage(PatientOptions<PostgresOptions>(url_));
   }
 
  private:
@@ -51,7 +40,7 @@ class FencedPostgresHome final : public FencedHome {
   Result<std::unique_ptr<Storage>> Open(int proxy_port, Patience patience) override {
     std::string url = url_;
     if (proxy_port != 0) url.replace(PortAt(), port_text().size(), std::to_string(proxy_port));
-    PostgresOptions options = PatientPostgresOptions(url);
+    PostgresOptions options = PatientOptions<PostgresOptions>(url);
     if (patience == Patience::kShort) {
       options.lock_timeout = std::chrono::milliseconds(200);
       options.retry_for = std::chrono::milliseconds(800);
@@ -104,7 +93,8 @@ class PostgresStorageTest : public testing::Test {
   ~PostgresStorageTest() override { SharedPostgresServer().DropDatabase(url_); }
 
   std::unique_ptr<Storage> Open() {
-    Result<std::unique_ptr<Storage>> opened = OpenPostgresStorage(PatientPostgresOptions(url_));
+    Result<std::unique_ptr<Storage>> opened =
+        OpenPostgresStorage(PatientOptions<PostgresOptions>(url_));
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return std::move(opened).value();
   }

@@ -580,14 +580,14 @@ TEST_P(FenceConformanceTest, GivesUpAFlushThatWaitsTooLong) {
   std::future<std::string> outcome = FlushUpToCommit(*holder, 7, "k", "1");
 
   const std::string waited = waiter->FlushOutcome("k", "2");
-  const std::string other = waiter->FlushUntilKnown("other", "3");
+  const std::string other = waiter->FlushOutcome("other", "3");
   proxy_->LetGo();
 
   EXPECT_EQ(waited, "unavailable");
   EXPECT_EQ(other, "ok");
   EXPECT_EQ(outcome.get(), "ok");
   EXPECT_EQ(waiter->Find("k"), "1");
-  EXPECT_EQ(waiter->FlushUntilKnown("k", "2"), "ok");
+  EXPECT_EQ(waiter->FlushOutcome("k", "2"), "ok");
 }
 
 TEST_P(FenceConformanceTest, GoesOnAfterARestartOfTheDatabase) {

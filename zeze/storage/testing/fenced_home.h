@@ -30,6 +30,18 @@ namespace zeze {
 // gone would wait for nothing.
 enum class Patience { kLong, kShort };
 
+// The options of an SQL driver, for tests whose database is there.
+template <typename Options>
+Options PatientOptions(const std::string& url) {
+  constexpr auto kPatience = std::chrono::minutes(1);
+  return {.url = url,
+          .connect_timeout = kPatience,
+          .statement_timeout = kPatience,
+          .renew_timeout = kPatience,
+          .network_timeout = kPatience,
+          .retry_for = kPatience};
+}
+
 // One database, and the ways into it.
 class FencedHome {
  public:
