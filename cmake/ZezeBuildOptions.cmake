@@ -4,6 +4,8 @@ target_compile_features(zeze_build_options INTERFACE cxx_std_20)
 target_compile_options(zeze_build_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Wundef
   $<$<BOOL:${ZEZE_WARNINGS_AS_ERRORS}>:-Werror>
+  # Objects do not depend on the place of the clone, so ccache shares them between clones.
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.
   # clang only: the annotations of zeze/base/mutex.h. libstdc++ 12 uses functions that it deprecates.
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
