@@ -57,6 +57,33 @@ function(zeze_layer name)
   endif()
 endfunction()
 
+# zeze_testing_kit: what a layer offers to its users' own tests, as the target zeze_NAME_testing
+# (alias zeze::NAME_testing, package component NAME_testing). The headers need GoogleTest, which
+# their user links; nothing of a kit is part of the library.
+#
+#   zeze_testing_kit(provider HEADERS testing/fake_linkd.h [SOURCES ...] [DEPS ...])
+function(zeze_testing_kit layer)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;HEADERS;SOURCES")
+  list(TRANSFORM arg_DEPS PREPEND zeze::)
+  set(kit zeze_${layer}_testing)
+  if(arg_SOURCES)
+    add_library(${kit} STATIC ${arg_SOURCES})
+    target_link_libraries(${kit}
+      PUBLIC zeze::${layer} ${arg_DEPS}
+      PRIVATE $<BUILD_INTERFACE:zeze_build_options>)
+    target_sources(${kit} PUBLIC
+      FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  else()
+    add_library(${kit} INTERFACE)
+    target_link_libraries(${kit} INTERFACE zeze::${layer} ${arg_DEPS})
+    target_sources(${kit} INTERFACE
+      FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  endif()
+  add_library(zeze::${layer}_testing ALIAS ${kit})
+  set_target_properties(${kit} PROPERTIES EXPORT_NAME ${layer}_testing)
+  install(TARGETS ${kit} EXPORT zezeTargets FILE_SET HEADERS)
+endfunction()
+
 # zeze_test(NAME sources... LIBRARIES targets... [LABEL unit|integration|slow] [TIMEOUT seconds]
 #           [ONE_PROCESS]):
 # a GoogleTest binary whose cases ctest runs one by one; with ONE_PROCESS it runs them all at once,
