@@ -28,6 +28,8 @@
 #include "mail.h"
 #include "maps.h"
 #include "players.h"
+#include "promises.h"
+#include "signals.h"
 #include "zeze/admin/operator_key.h"
 #include "zeze/arch/linkd/token_authenticator.h"
 #include "zeze/base/clock.h"
@@ -67,7 +69,20 @@ struct Counts {
   std::atomic<std::int64_t> refused = 0;   // By the rules of the game.
   std::atomic<std::int64_t> repeated = 0;  // Requests that were not answered at first.
   std::atomic<std::int64_t> logins = 0;
-  std::atomic<std::int64_t> impossible = 0;
+  std::atomic<std::int64_t> impossible = 0;  // What cannot be, and was seen.
+};
+
+// When the game is over: at its time, or when somebody ends it.
+class Match {
+ public:
+  explicit Match(nanoseconds end) : end_(end) {}
+
+  nanoseconds end() const { return end_.load(); }
+  bool over() const { return zeze::SystemClock().Now() >= end(); }
+  void EndNow() { end_ = zeze::SystemClock().Now(); }
+
+ private:
+  std::atomic<nanoseconds> end_;
 };
 
 class Receipts {
@@ -88,8 +103,9 @@ class Receipts {
 class Bot {
  public:
   Bot(zeze::IoThreads& io, const BotOptions& options, const zeze::admin::OperatorKey& key,
-      int number, Counts& counts, Receipts& receipts)
+      int number, const Match& match, Counts& counts, Receipts& receipts)
       : options_(options),
+        match_(match),
         account_(fmt::format("bot-{}", number)),
         counts_(counts),
         receipts_(receipts),
@@ -111,9 +127,9 @@ class Bot {
     client_.On<arena::Buff::SBuff>([](const auto&) {});
   }
 
-  void Play(nanoseconds end) {
+  void Play() {
     if (!client_.Start().ok()) return;
-    while (Now() < end) {
+    while (!match_.over()) {
       if (!inside_ && !GoInside()) {
         Away();
         zeze::SystemClock().SleepFor(milliseconds(200 + random_() % 200));
@@ -121,31 +137,32 @@ class Bot {
       }
       switch (random_() % 10) {
         case 0:
-          Trade(end);
+          Trade();
           break;
         case 1:
         case 2:
-          Fight(end);
+          Fight();
           break;
         case 3:
           if (random_() % 4 == 0) inside_ = false;  // To another map.
           break;
         case 4:
-          Drink(end);
+          Drink();
           break;
         case 5:
-          LookAtMails(end);
+          LookAtMails();
           break;
         default:
           Move();
       }
       zeze::SystemClock().SleepFor(milliseconds(500 + random_() % 1000));
     }
-    if (drank_) AwaitSober(end + kSoberPatience);
+    if (drank_) AwaitSober(match_.end() + kSoberPatience);
     client_.Stop();
   }
 
-  nanoseconds longest_away() const { return longest_away_; }
+  nanoseconds longest_away() const { return longest_away_.load(); }
+  bool inside() const { return inside_; }
   bool came_in() const { return came_in_; }
 
  private:
@@ -156,7 +173,7 @@ class Bot {
     if (!away_since_) away_since_ = Now();
   }
   void Back() {
-    if (away_since_ && came_in_) longest_away_ = std::max(longest_away_, Now() - *away_since_);
+    if (away_since_ && came_in_) longest_away_ = std::max(longest_away(), Now() - *away_since_);
     away_since_.reset();
   }
 
@@ -208,11 +225,11 @@ class Bot {
     if (sent) ++counts_.moves;
   }
 
-  void Fight(nanoseconds end) {
-    if (Repeat<arena::Map::Attack>({.request = ++request_}, end).code == 0) ++counts_.fights;
+  void Fight() {
+    if (Repeat<arena::Map::Attack>({.request = ++request_}).code == 0) ++counts_.fights;
   }
 
-  void Trade(nanoseconds end) {
+  void Trade() {
     const std::int64_t number = ++request_;
     const std::int64_t seller =
         RoleOf(fmt::format("bot-{}", random_() % static_cast<std::uint64_t>(options_.count)));
@@ -221,15 +238,14 @@ class Bot {
         Repeat<arena::Player::Trade>({.request = number,
                                       .seller = seller,
                                       .good = static_cast<std::int32_t>(random_() % kGoodKinds) + 1,
-                                      .price = static_cast<std::int64_t>(random_() % 10) + 1},
-                                     end);
+                                      .price = static_cast<std::int64_t>(random_() % 10) + 1});
     if (answer.code != 0) return;
     ++counts_.trades;
     receipts_.Add(role_, number);
   }
 
-  void Drink(nanoseconds end) {
-    if (Repeat<arena::Buff::Drink>({.request = ++request_}, end).code != 0) return;
+  void Drink() {
+    if (Repeat<arena::Buff::Drink>({.request = ++request_}).code != 0) return;
     ++counts_.drinks;
     drank_ = true;
   }
@@ -244,7 +260,7 @@ class Bot {
     ++counts_.endless;
   }
 
-  void LookAtMails(nanoseconds end) {
+  void LookAtMails() {
     const auto reply = Call<arena::Mail::List>({.count = kMailsShown});
     if (!reply || !reply->ok()) return;
     int to_claim = kMailsAtATime;
@@ -254,24 +270,24 @@ class Bot {
       if (deleted_.contains(shown.id)) ++counts_.impossible;
       if (claimed_.contains(shown.id) && !shown.mail.claimed) ++counts_.impossible;
       if (!shown.mail.claimed && shown.mail.gold > 0) {
-        if (to_claim-- > 0) ClaimMail(shown.id, end);
+        if (to_claim-- > 0) ClaimMail(shown.id);
       } else if (!shown.mail.read) {
-        Repeat<arena::Mail::Read>({.id = shown.id}, end);
+        Repeat<arena::Mail::Read>({.id = shown.id});
       } else if (to_delete-- > 0) {
-        DeleteMail(shown.id, end);
+        DeleteMail(shown.id);
       }
     }
   }
 
   // Nobody else claims or deletes its mails.
-  void ClaimMail(std::int64_t id, nanoseconds end) {
-    const Answer answer = Repeat<arena::Mail::Claim>({.id = id}, end);
+  void ClaimMail(std::int64_t id) {
+    const Answer answer = Repeat<arena::Mail::Claim>({.id = id});
     if (answer.code != 0 && !DoneBefore(answer, arena::Mail::NothingToClaim)) return;
     ++counts_.claims;
     claimed_.insert(id);
   }
-  void DeleteMail(std::int64_t id, nanoseconds end) {
-    const Answer answer = Repeat<arena::Mail::Delete>({.id = id}, end);
+  void DeleteMail(std::int64_t id) {
+    const Answer answer = Repeat<arena::Mail::Delete>({.id = id});
     if (answer.code != 0 && !DoneBefore(answer, arena::Mail::NoSuchMail)) return;
     ++counts_.deletes;
     deleted_.insert(id);
@@ -284,9 +300,9 @@ class Bot {
 
   // Until it is answered.
   template <typename P>
-  Answer Repeat(const typename P::Argument& argument, nanoseconds end) {
+  Answer Repeat(const typename P::Argument& argument) {
     Answer answer;
-    while (Now() < end) {
+    while (!match_.over()) {
       if (inside_ || GoInside()) {
         const auto reply = Call<P>(argument);
         if (!reply) inside_ = false;
@@ -308,6 +324,7 @@ class Bot {
   }
 
   const BotOptions& options_;
+  const Match& match_;
   const std::string account_;
   Counts& counts_;
   Receipts& receipts_;
@@ -320,14 +337,62 @@ class Bot {
   bool drank_ = false;
   bool came_in_ = false;
   std::optional<nanoseconds> away_since_;
-  nanoseconds longest_away_{0};
+  std::atomic<nanoseconds> longest_away_ = nanoseconds(0);
   std::atomic<bool> inside_ = false;
   zeze::Client client_;
 };
 
+std::int64_t Milliseconds(nanoseconds time) {
+  return std::chrono::duration_cast<milliseconds>(time).count();
+}
+
+using Bots = std::vector<std::unique_ptr<Bot>>;
+
+nanoseconds LongestAway(const Bots& bots) {
+  nanoseconds longest{0};
+  for (const auto& bot : bots) longest = std::max(longest, bot->longest_away());
+  return longest;
+}
+
+void TellProgress(const Bots& bots, const Counts& counts, nanoseconds played) {
+  const auto inside =
+      std::count_if(bots.begin(), bots.end(), [](const auto& bot) { return bot->inside(); });
+  fmt::print(
+      "{:>5} s  {} of {} bots inside, {} fights, {} trades, {} requests repeated, "
+      "longest absence {} ms\n",
+      std::chrono::duration_cast<std::chrono::seconds>(played).count(), inside, bots.size(),
+      counts.fights.load(), counts.trades.load(), counts.repeated.load(),
+      Milliseconds(LongestAway(bots)));
+  std::fflush(stdout);
+}
+
+int TellTheEnd(const Bots& bots, const Counts& counts) {
+  const auto absent =
+      std::count_if(bots.begin(), bots.end(), [](const auto& bot) { return !bot->came_in(); });
+  fmt::print("bots: {} moves, {} fights, {} trades, {} map changes, {} refused by the rules\n",
+             counts.moves.load(), counts.fights.load(), counts.trades.load(), counts.maps.load(),
+             counts.refused.load());
+  fmt::print("bots: {} potions, {} mails claimed, {} deleted\n", counts.drinks.load(),
+             counts.claims.load(), counts.deletes.load());
+  fmt::print("bots: {} requests repeated, {} logins\n", counts.repeated.load(),
+             counts.logins.load());
+  Promises promises;
+  promises.Data(counts.impossible == 0,
+                fmt::format("no bot sees its own past change: {} did", counts.impossible.load()));
+  promises.Time(absent == 0, fmt::format("every bot comes in: {} did not", absent));
+  const nanoseconds longest = LongestAway(bots);
+  promises.Time(longest <= kAwayMax, fmt::format("no bot is away for more than {} s: at most {} ms",
+                                                 kAwayMax.count(), Milliseconds(longest)));
+  promises.Time(counts.endless == 0,
+                fmt::format("every potion wears off within {} s after the end: {} did not",
+                            kSoberPatience.count(), counts.endless.load()));
+  return promises.all_kept() ? 0 : 1;
+}
+
 }  // namespace
 
 int PlayBots(const BotOptions& options) {
+  BlockSignals();
   const auto key = zeze::admin::OperatorKey::Load(options.token_key_file);
   if (!key.ok()) {
     fmt::print(stderr, "arena: {}\n", key.error().message());
@@ -336,36 +401,27 @@ int PlayBots(const BotOptions& options) {
   Counts counts;
   Receipts receipts(options.receipts_file);
   zeze::IoThreads io({.name = "bots"});
-  std::vector<std::unique_ptr<Bot>> bots;
+  const nanoseconds begin = zeze::SystemClock().Now();
+  Match match(begin + options.duration);
+  Bots bots;
   bots.reserve(static_cast<std::size_t>(options.count));
   for (int number = 0; number < options.count; ++number) {
-    bots.push_back(std::make_unique<Bot>(io, options, key.value(), number, counts, receipts));
+    bots.push_back(
+        std::make_unique<Bot>(io, options, key.value(), number, match, counts, receipts));
   }
-  const nanoseconds end = zeze::SystemClock().Now() + options.duration;
   std::vector<std::thread> threads;
   threads.reserve(bots.size());
-  for (const auto& bot : bots) threads.emplace_back([&bot, end] { bot->Play(end); });
-  for (std::thread& thread : threads) thread.join();
-
-  nanoseconds longest{0};
-  int absent = 0;
-  for (const auto& bot : bots) {
-    longest = std::max(longest, bot->longest_away());
-    if (!bot->came_in()) ++absent;
+  for (const auto& bot : bots) threads.emplace_back([&bot] { bot->Play(); });
+  while (!match.over()) {
+    nanoseconds rest = match.end() - zeze::SystemClock().Now();
+    if (options.progress.count() > 0) rest = std::min<nanoseconds>(rest, options.progress);
+    if (EndSignalWithin(rest)) match.EndNow();
+    if (options.progress.count() > 0 && !match.over()) {
+      TellProgress(bots, counts, zeze::SystemClock().Now() - begin);
+    }
   }
-  fmt::print("bots: {} moves, {} fights, {} trades, {} map changes, {} refused by the rules\n",
-             counts.moves.load(), counts.fights.load(), counts.trades.load(), counts.maps.load(),
-             counts.refused.load());
-  fmt::print("bots: {} potions, {} mails claimed, {} deleted\n", counts.drinks.load(),
-             counts.claims.load(), counts.deletes.load());
-  fmt::print("bots: {} requests repeated, {} logins, longest absence {} ms, {} never came in\n",
-             counts.repeated.load(), counts.logins.load(),
-             std::chrono::duration_cast<milliseconds>(longest).count(), absent);
-  if (counts.impossible > 0) fmt::print("bots: {} impossible things\n", counts.impossible.load());
-  if (counts.endless > 0) fmt::print("bots: {} buffs did not end\n", counts.endless.load());
-  std::fflush(stdout);
-  const bool well = absent == 0 && longest <= kAwayMax && counts.impossible == 0;
-  return well && counts.endless == 0 ? 0 : 1;
+  for (std::thread& thread : threads) thread.join();
+  return TellTheEnd(bots, counts);
 }
 
 }  // namespace arena_example

@@ -17,10 +17,12 @@ struct BotOptions {
   std::chrono::seconds duration{60};
   // Trades that were acknowledged, a line each: role and number. Empty: not written.
   std::string receipts_file = {};
+  // How often a line says how it goes. Zero: never.
+  std::chrono::seconds progress{0};
 };
 
-// Plays and says how it went; returns the exit code: 1 if a bot was away for longer than ten
-// seconds, or if it saw something that cannot be, or if what it drank did not wear off.
+// Plays until the time is up or SIGTERM comes, then says how it went and which promises were kept.
+// Returns the exit code: 0, or 1 if a promise was broken, see promises.h.
 int PlayBots(const BotOptions& options);
 
 }  // namespace arena_example

@@ -18,6 +18,7 @@ namespace {
 constexpr const char* kUsage = R"(Usage:
   arena server CONFIG BINDS
   arena bots --gateway PORT... --key FILE --count N --seconds N [--receipts FILE]
+             [--progress SECONDS]
   arena recharge --server PORT... --store DIRECTORY --orders FILE --players N
   arena verify CONFIG PLAYERS [RECEIPTS [ORDERS]]
 )";
@@ -43,6 +44,8 @@ int Bots(const std::vector<std::string>& arguments) {
       options.duration = std::chrono::seconds(std::stoi(value));
     } else if (name == "--receipts") {
       options.receipts_file = value;
+    } else if (name == "--progress") {
+      options.progress = std::chrono::seconds(std::stoi(value));
     } else {
       return Usage();
     }

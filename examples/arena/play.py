@@ -2,10 +2,15 @@
 """Starts the whole arena on this machine: database, Global, service manager, two gateways, four
 servers, a shop, bots and a page to play along. See README.md beside this file; ./dev demo runs it.
 
+Ctrl-C ends the game at any moment: the servers stop, the database is checked, a summary is shown and
+nothing stays behind. A second Ctrl-C skips the check.
+
 --check plays for a minute without a person, kills a server, the shop and a gateway meanwhile, and
-fails if anything of a player was lost or doubled."""
+fails if a promise was broken. Promises of data hold on every machine. Promises of time are only judged
+if the machine had time: it says how busy it was."""
 
 import argparse
+import ctypes
 import functools
 import http.server
 import json
@@ -24,6 +29,8 @@ import threading
 import time
 import urllib.parse
 
+from machine import Machine
+
 HERE = pathlib.Path(__file__).resolve().parent
 GAME_SERVERS = (1, 2)  # Server ids; they share the players by cache-sync.
 MAP_SERVERS = (3, 4)
@@ -37,22 +44,70 @@ DOWN_SECONDS = 6  # Of a server, if others are to take over.
 DAILY_RESET = "0/15 * * * * ?"
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+PROMISE = re.compile(r"(kept|BROKEN) +(data|time)  (.*)")
+PR_SET_PDEATHSIG = 1
+
+
+class Ended(Exception):
+    """A person wants the game to end."""
+
+
+class Wishes:
+    """What the person at the keyboard wants: the first Ctrl-C ends the game, the second skips the check."""
+
+    def __init__(self):
+        self.count = 0
+        signal.signal(signal.SIGINT, self.hear)
+        signal.signal(signal.SIGTERM, self.hear)
+
+    def hear(self, *_):
+        self.count += 1
+        if self.count == 1:
+            say("\nending the game (Ctrl-C again: without a check)")
+
+    def check(self):
+        """Between any two steps of what may take long."""
+        if self.count > 0:
+            raise Ended()
+
+
+class Ports:
+    """Free ports that stay ours: each is bound, though nobody listens, until the game is over. Our
+    servers can bind them all the same, because both sides say SO_REUSEADDR; nobody else gets them."""
+
+    def __init__(self):
+        self.kept = []
+
+    def take(self):
+        keeper = socket.socket()
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("127.0.0.1", 0))
+        self.kept.append(keeper)
+        return keeper.getsockname()[1]
 
 
 def say(text):
     print(text, flush=True)
 
 
+def die_with_parent():
+    """Runs in a child before its program: even kill -9 of this script leaves no process behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start_program(command, **options):
+    """In a session of its own: a Ctrl-C is for this script alone."""
+    return subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
+                            start_new_session=True, preexec_fn=die_with_parent, **options)
+
+
 class Process:
     """A program that is started again after it was killed."""
 
-    def __init__(self, name, command, directory, ready_port=None, user=None):
+    def __init__(self, name, command, directory, wishes, ready_port=None, user=None):
         self.name = name
-        self.command = [str(part) for part in command]
+        self.command = command
+        self.wishes = wishes
         self.log_path = directory / f"{name}.log"
         self.directory = directory
         self.ready_port = ready_port
@@ -61,62 +116,63 @@ class Process:
 
     def start(self):
         log = open(self.log_path, "ab")
-        self.process = subprocess.Popen(
-            self.command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            user=self.user, start_new_session=True)
+        self.process = start_program(self.command, cwd=self.directory, stdout=log, stderr=log,
+                                     user=self.user)
         log.close()
 
     def wait_ready(self, seconds=60):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                raise SystemExit(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
+        def listens():
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.ready_port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise SystemExit(f"{self.name} does not listen after {seconds} s:\n{self.tail()}")
+                return probe.connect_ex(("127.0.0.1", self.ready_port)) == 0
+        self.wait_until(listens, seconds)
 
     def wait_said(self, words, seconds=60):
+        self.wait_until(lambda: words in self.log_path.read_text(errors="replace"), seconds)
+
+    def wait_until(self, ready, seconds):
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while not ready():
+            self.wishes.check()
             if self.process.poll() is not None:
                 raise SystemExit(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
-            if words in self.log_path.read_text(errors="replace"):
-                return
+            if time.monotonic() > end:
+                raise SystemExit(f"{self.name} is not ready after {seconds} s:\n{self.tail()}")
             time.sleep(0.05)
-        raise SystemExit(f"{self.name} is not ready after {seconds} s:\n{self.tail()}")
 
     def tail(self):
         lines = self.log_path.read_text(errors="replace").splitlines()
         return "\n".join("  " + line for line in lines[-20:])
 
     def kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     def stop(self, seconds=30):
         if self.process is None or self.process.poll() is not None:
             return
         self.process.terminate()
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            say(f"{self.name} did not stop in {seconds} s and is killed")
-            self.kill()
+        end = time.monotonic() + seconds
+        while self.process.poll() is None:
+            if self.wishes.count > 1:
+                return self.kill()
+            if time.monotonic() > end:
+                say(f"{self.name} did not stop in {seconds} s and is killed")
+                return self.kill()
+            time.sleep(0.02)
 
 
 class Database:
     """A PostgreSQL of its own, gone afterwards."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, ports, wishes):
         versions = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
         if not versions:
             raise SystemExit("PostgreSQL is not installed: ./dev deps installs it")
         self.programs = versions[-1]
         self.user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
         self.home = directory / "database"
-        self.port = free_port()
+        self.port = ports.take()
         self.url = f"postgresql://{self.user}@127.0.0.1:{self.port}/postgres"
         self.home.mkdir()
         if os.getuid() == 0:
@@ -128,13 +184,14 @@ class Database:
              # Nobody kills the database here, and it is gone afterwards: the players must not wait
              # for a disk that is busy with somebody else's files. A real one syncs.
              "-c", "fsync=off", "-c", "full_page_writes=off"],
-            directory, ready_port=self.port, user=self.user if os.getuid() == 0 else None)
+            directory, wishes, ready_port=self.port, user=self.user if os.getuid() == 0 else None)
 
     def start(self):
         made = subprocess.run(
             [self.programs / "initdb", "-D", self.home, "-A", "trust", "-U", self.user,
              "--no-sync", "-E", "UTF8"],
-            user=self.server.user, cwd="/", capture_output=True, text=True)
+            user=self.server.user, cwd="/", capture_output=True, text=True, start_new_session=True,
+            preexec_fn=die_with_parent)
         if made.returncode != 0:
             raise SystemExit(f"initdb failed:\n{made.stdout}{made.stderr}")
         self.server.start()
@@ -142,17 +199,21 @@ class Database:
 
 
 class Cluster:
-    def __init__(self, options, directory):
+    def __init__(self, options, directory, wishes):
         self.zeze = options.build / "tools/cli/zeze"
         self.arena = options.build / "examples/arena/arena"
         self.directory = directory
-        self.database = Database(directory)
-        self.service_manager_port = free_port()
-        self.global_port = free_port()
-        self.client_ports = {linkd: free_port() for linkd in LINKDS}
-        self.page_ports = {linkd: free_port() for linkd in LINKDS}
-        self.provider_ports = {linkd: free_port() for linkd in LINKDS}
-        self.shop_ports = {server: free_port() for server in GAME_SERVERS + MAP_SERVERS}
+        self.wishes = wishes
+        self.ports = Ports()
+        port = self.ports.take
+        self.database = Database(directory, self.ports, wishes)
+        self.service_manager_port = port()
+        self.global_port = port()
+        self.client_ports = {linkd: port() for linkd in LINKDS}
+        self.page_ports = {linkd: port() for linkd in LINKDS}
+        self.provider_ports = {linkd: port() for linkd in LINKDS}
+        self.shop_ports = {server: port() for server in GAME_SERVERS + MAP_SERVERS}
+        self.kills = []  # Names of what was killed.
         self.services = []
         self.visited = False  # A person has come in.
         self.linkds = {}
@@ -174,16 +235,17 @@ class Cluster:
             self.database.url], self.global_port)
 
     def start_service(self, name, command, port):
-        process = Process(name, command, self.directory, ready_port=port)
+        process = Process(name, command, self.directory, self.wishes, ready_port=port)
+        self.services.append(process)
         process.start()
         process.wait_ready()
-        self.services.append(process)
         return process
 
     def start_servers(self):
         say("starting two gateways, two game servers and two map servers")
         made = subprocess.run([self.zeze, "admin", "keygen", "--name", "accounts"],
-                              cwd=self.directory, check=True, capture_output=True, text=True)
+                              cwd=self.directory, check=True, capture_output=True, text=True,
+                              start_new_session=True)
         public = re.search(r"accounts ed25519:\S+", made.stdout).group()
         (self.directory / "accounts.keys").write_text(public + "\n")
         for linkd in LINKDS:
@@ -198,7 +260,7 @@ class Cluster:
             self.servers[server] = Process(
                 f"server-{server}",
                 [self.arena, "server", config, HERE / "provider.module.binds.xml"],
-                self.directory)
+                self.directory, self.wishes)
             self.servers[server].start()
         for process in self.servers.values():
             process.wait_said("is ready")
@@ -208,7 +270,7 @@ class Cluster:
                    "--orders", self.orders, "--players", players]
         for port in self.shop_ports.values():
             command += ["--server", port]
-        self.shop = Process("shop", command, self.directory)
+        self.shop = Process("shop", command, self.directory, self.wishes)
         self.shop.start()
 
     def agent_configuration(self):
@@ -254,16 +316,18 @@ class Cluster:
         return [*self.services, *self.servers.values()]
 
     def fail_over(self, kind):
-        """Kills something. It is started again at once, as a daemon would do; but a server, each
-        second time, only after others have taken over what it left. Returns what was started."""
+        """Kills something. It is started again immediately, as a daemon would do; but a server, each
+        second time, only after others have taken over what it left."""
         victim = self.shop if kind == "shop" else random.choice(
             list((self.servers if kind == "server" else self.linkds).values()))
         down = DOWN_SECONDS if kind == "server" and random.random() < 0.5 else 0
-        say(f"kill -9 {victim.name}" + (f", for {down} s" if down else ""))
+        say(f"         kill -9 {victim.name}" + (f", for {down} s" if down else ""))
         victim.kill()
-        time.sleep(down)
+        self.kills.append(victim.name)
+        end = time.monotonic() + down
+        while time.monotonic() < end and self.wishes.count == 0:
+            time.sleep(0.05)
         victim.start()
-        return victim
 
     def stop(self):
         if self.shop is not None:
@@ -296,7 +360,7 @@ class Page(http.server.SimpleHTTPRequestHandler):
             made = subprocess.run(
                 [self.cluster.zeze, "linkd", "token", "--key", "accounts.key", "--account", account,
                  "--audience", "arena.Linkd"],
-                cwd=self.cluster.directory, capture_output=True, text=True)
+                cwd=self.cluster.directory, capture_output=True, text=True, start_new_session=True)
             if made.returncode != 0:
                 return self.send_error(500, made.stderr.strip())
             return self.answer("text/plain", made.stdout.strip())
@@ -313,69 +377,159 @@ class Page(http.server.SimpleHTTPRequestHandler):
 
 def serve_page(cluster, directory, port):
     handler = functools.partial(Page, cluster=cluster, directory=directory)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        say(f"port {port} cannot be had ({error.strerror}), so the page gets another one")
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
 
 
-def play(options, cluster, page_url):
+class Story:
+    """What was seen: figures, and which promises were kept."""
+
+    def __init__(self):
+        self.promises = []  # (kept, kind, text)
+        self.failures = []  # What ended or said something that it should not.
+
+    def listen(self, program):
+        """Repeats what a program says, and keeps its promises."""
+        for line in program.stdout:
+            promise = PROMISE.match(line)
+            if promise:
+                self.promises.append((promise[1] == "kept", promise[2], promise[3]))
+            else:
+                say(line.rstrip())
+
+    def kept(self, text):
+        return all(kept for kept, _, promise in self.promises if text in promise)
+
+    def broken(self, kind):
+        return [text for kept, of, text in self.promises if not kept and of == kind]
+
+    def tell(self, machine, cluster):
+        """Prints the summary. True if all is well, as far as this machine allows to judge."""
+        for kind in ("data", "time"):
+            texts = [text for kept, of, text in self.promises if kept and of == kind]
+            if texts:
+                say(f"promises of {kind} that were kept:")
+            for text in texts:
+                say(f"  {text}")
+        if cluster.kills:
+            say(f"killed meanwhile: {', '.join(cluster.kills)}")
+        for text in self.broken("data") + self.failures:
+            say(f"BROKEN: {text}")
+        late = self.broken("time")
+        for text in late:
+            say(f"NOT IN TIME: {text}")
+        if late:
+            say(f"  while the bots played, {machine.describe()}")
+            say("  so this machine was too busy to judge promises of time by it; try again when it is quiet"
+                if machine.was_busy() else "  so this machine had time, and the promise is broken")
+        return (not self.broken("data") and not self.failures
+                and (not late or machine.was_busy()))
+
+
+def play(options, cluster, page_url, story):
+    """Until the bots have played for their time, or a person or the visitor ends it."""
+    wishes = cluster.wishes
     receipts = cluster.directory / "receipts"
     command = [cluster.arena, "bots", "--key", cluster.directory / "accounts.key",
-               "--count", options.bots, "--seconds", options.seconds, "--receipts", receipts]
+               "--count", options.bots, "--seconds", options.seconds, "--receipts", receipts,
+               "--progress", 10 if options.check else 5]
     for port in cluster.client_ports.values():
         command += ["--gateway", port]
     say(f"{options.bots} bots play for {options.seconds} s")
     with open(cluster.directory / "bots.log", "wb") as log:
-        bots = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
-                                stderr=log)
-    cluster.start_shop(options.bots)
+        bots = start_program(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    voice = threading.Thread(target=story.listen, args=(bots,))
+    voice.start()
     visitor = None
-    if options.visitor:
-        visitor = subprocess.Popen(options.visitor.split() + [page_url], stdin=subprocess.DEVNULL)
     try:
+        cluster.start_shop(options.bots)
+        if options.visitor:
+            visitor = start_program(options.visitor.split() + [page_url])
         # One of each in the middle of it, or one now and then.
         kinds = ["server", "shop", "linkd"]
-        start = time.monotonic()
         pause = options.seconds / (len(kinds) + 1) if options.check else 20
-        due = start + pause
-        while bots.poll() is None:
+        due = time.monotonic() + pause
+        while bots.poll() is None and wishes.count == 0:
             time.sleep(0.2)
             if visitor is not None and visitor.poll() is not None:
-                bots.terminate()
-                bots.wait()
-                return visitor.returncode, receipts
+                break
             if options.kill and time.monotonic() >= due and kinds:
                 cluster.fail_over(kinds[0])
                 kinds = kinds[1:] if options.check else kinds[1:] + kinds[:1]
-                due += pause
-    except KeyboardInterrupt:
-        bots.terminate()
-    bots.wait()
-    if visitor is not None:
-        visitor.kill()
-        say("the visitor has not ended in time")
-        return 1, receipts
-    return bots.returncode, receipts
+                due = max(due + pause, time.monotonic())
+    finally:
+        if bots.poll() is None:
+            bots.terminate()
+        while bots.poll() is None:
+            if wishes.count > 1:
+                bots.kill()
+            time.sleep(0.05)
+        voice.join()
+        if visitor is not None and visitor.poll() is None:
+            visitor.kill()
+    if wishes.count > 1:
+        return
+    if bots.returncode not in (0, 1):
+        story.failures.append(f"the bots ended with {bots.returncode}, see bots.log")
+    if visitor is not None and visitor.returncode is None:
+        story.failures.append("the visitor did not end in time")
+    elif visitor is not None and visitor.returncode != 0:
+        story.failures.append(f"the visitor ended with {visitor.returncode}")
 
 
-def verify(options, cluster, receipts):
+def verify(options, cluster, story):
     """With all servers stopped: what is in the database is what is true."""
-    say("stopping the shop and the servers")
-    right = True
+    say("stopping the shop and the servers, then checking the database")
     # The shop first: it ends when the servers have all of its orders.
     for process in [cluster.shop, *cluster.servers.values()]:
         process.stop(60)
-        if process.process.returncode != 0:
-            right = False
-            say(f"{process.name} ended with {process.process.returncode}:\n{process.tail()}")
+        if process.process.returncode != 0 and cluster.wishes.count < 2:
+            story.failures.append(
+                f"{process.name} ended with {process.process.returncode}:\n{process.tail()}")
+    if cluster.wishes.count > 1:
+        return
     config = cluster.directory / "verify.xml"
     config.write_text(cluster.server_configuration(99))
-    # Without a visitor it is known how many there are.
-    players = -1 if cluster.visited else options.bots
-    command = [cluster.arena, "verify", config, players, receipts, cluster.orders]
+    # Without a visitor, and if all bots have come in, it is known how many players there are.
+    known = not cluster.visited and story.kept("every bot comes in") and cluster.wishes.count == 0
+    command = [cluster.arena, "verify", config, options.bots if known else -1,
+               cluster.directory / "receipts", cluster.orders]
     with open(cluster.directory / "verify.log", "wb") as log:
-        checked = subprocess.run([str(part) for part in command], cwd=cluster.directory, stderr=log)
-    return right and checked.returncode == 0
+        check = start_program(command, cwd=cluster.directory, stdout=subprocess.PIPE, stderr=log,
+                              text=True)
+    voice = threading.Thread(target=story.listen, args=(check,))
+    voice.start()
+    while check.poll() is None:
+        if cluster.wishes.count > 1:
+            check.kill()
+        time.sleep(0.05)
+    voice.join()
+    if check.returncode not in (0, 1) and cluster.wishes.count < 2:
+        story.failures.append(f"the check ended with {check.returncode}, see verify.log")
+
+
+def play_and_check(options, cluster, story):
+    """Returns what watched the machine meanwhile, or None if no game was played."""
+    cluster.start()
+    cluster.start_servers()
+    page_url = ""
+    if options.page:
+        port = serve_page(cluster, options.page.resolve(), options.port)
+        page_url = f"http://127.0.0.1:{port}/"
+        say(f"play along: {page_url}")
+    say("Ctrl-C ends the game and checks it")
+    machine = Machine()
+    try:
+        play(options, cluster, page_url, story)
+    finally:
+        machine.stop()
+    verify(options, cluster, story)
+    return machine
 
 
 def main():
@@ -386,36 +540,42 @@ def main():
     parser.add_argument("--port", type=int, default=0, help="of the page (default: any)")
     parser.add_argument("--bots", type=int, default=200)
     parser.add_argument("--seconds", type=int, default=3600)
-    parser.add_argument("--visitor", help="a command that plays: with the page's address behind it")
-    parser.add_argument("--check", action="store_true", help="fail if anything is wrong")
+    parser.add_argument("--visitor", help="a command that plays: with the page's address after it")
+    parser.add_argument("--check", action="store_true", help="fail if a promise was broken")
     parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nothing")
     parser.add_argument("--keep", action="store_true", help="keep logs and database")
     options = parser.parse_args()
     options.build = options.build.resolve()
 
+    wishes = Wishes()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="arena-"))
     directory.chmod(0o755)
-    cluster = Cluster(options, directory)
-    right = False
+    cluster = Cluster(options, directory, wishes)
+    story = Story()
+    machine = None
+    well = False
     try:
-        cluster.start()
-        cluster.start_servers()
-        page_url = ""
-        if options.page:
-            port = serve_page(cluster, options.page.resolve(), options.port)
-            page_url = f"http://127.0.0.1:{port}/"
-            say(f"play along: {page_url}")
-        code, receipts = play(options, cluster, page_url)
-        right = code == 0
-        right = verify(options, cluster, receipts) and right
+        machine = play_and_check(options, cluster, story)
+        well = True
+    except Ended:
+        say("ended before the game began")
+        well = True
     finally:
         cluster.stop()
-        if options.keep or not right:
+        well = well and (machine is None or story.tell(machine, cluster))
+        if options.keep or not well:
             say(f"logs are in {directory}")
         else:
             shutil.rmtree(directory, ignore_errors=True)
-    say("Every promise was kept." if right else "Something is wrong.")
-    return 0 if right else 1
+    if wishes.count > 0 and options.check:
+        say("The check was interrupted.")
+        return 130
+    if wishes.count > 1:
+        say("Not checked.")
+    elif machine is not None:
+        say("Every promise was kept." if well and not story.broken("time")
+            else "All data are right." if well else "Something is wrong.")
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

@@ -6,14 +6,15 @@
 
 namespace arena_example {
 
-struct Promises {
-  long players = -1;          // Who ever came; negative: unknown.
+// What clients and the shop were told, to be compared with the records.
+struct Acknowledged {
+  long players = -1;          // How many ever came; negative: unknown.
   std::string receipts = {};  // A file of acknowledged trades: lines of role and number.
   std::string orders = {};    // A file of confirmed recharges, see ShopOptions.
 };
 
-// When no server runs: compares the records with each other and with what was promised. Prints what
-// it found; returns the exit code.
-int Verify(const std::string& config_file, const Promises& promises);
+// When no server runs: compares the records with each other and with what was acknowledged. Tells
+// which promises were kept; returns the exit code: 0, or 1 if one was broken.
+int Verify(const std::string& config_file, const Acknowledged& acknowledged);
 
 }  // namespace arena_example
