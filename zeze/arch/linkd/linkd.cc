@@ -91,6 +91,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::kCount)
     "bandwidth",
     "provider rights",
     "bad provider frame",
+    "module of other servers",
 };
 
 bool IsAnyAddress(const NetAddress& address) {

@@ -71,6 +71,7 @@ enum class Refusal : std::uint8_t {
   kBandwidth,         // Messages to clients, above the gateway's bandwidth.
   kProviderRights,    // A server wanted something of a client that is not its own.
   kBadProviderFrame,  // A server sent bytes to a client that are no frames.
+  kModuleOfOthers,    // A server offered a module that belongs to another kind of server.
   kCount,
 };
 std::string_view ToString(Refusal refusal);

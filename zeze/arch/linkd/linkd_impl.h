@@ -115,6 +115,9 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   void OnProviderClose(const ConnectionPtr& connection);
   void OnAnnounce(const Message<Zeze::Builtin::Provider::AnnounceProviderInfo>& message);
   void OnBind(Request<Zeze::Builtin::Provider::Bind> request);
+  // The answer to a server that offers modules; a refusal is counted and logged.
+  template <typename T>
+  std::int64_t CodeOf(const ProviderLink& link, const Result<T>& offered);
   void OnUnbind(Request<Zeze::Builtin::Provider::UnBind> request);
   void OnSubscribe(Request<Zeze::Builtin::Provider::Subscribe> request);
   void OnSetDisableChoice(Request<Zeze::Builtin::Provider::SetDisableChoice> request);

@@ -164,19 +164,36 @@ void Linkd::Impl::OnLoad(const registry::ServerLoad& load) {
   directory_.OnLoad(load.ip, load.port, decoded);
 }
 
+template <typename T>
+std::int64_t Linkd::Impl::CodeOf(const ProviderLink& link, const Result<T>& offered) {
+  if (offered.ok()) return provider::Bind::Success;
+  if (offered.error().code() != ErrorCode::kConflict) return provider::Bind::Failed;
+  Count(Refusal::kModuleOfOthers);
+  // The server connects and asks again until the others are gone or somebody mends it.
+  ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(10), "{}: {} is refused: {}", options_.name,
+                       link.connection->Describe(), offered.error().message());
+  return provider::Bind::OfOtherServers;
+}
+
 void Linkd::Impl::OnBind(Request<provider::Bind> request) {
   const ProviderLinkPtr link = LinkOf(*request.connection());
   const provider::BBind& bind = request.argument();
   if (bind.linkSids.empty()) {
-    std::optional<std::vector<std::string>> names;
-    {
+    const Result<std::vector<std::string>> names = [&] {
       const MutexLock lock(directory_mutex_);
-      names = directory_.Bind(link->id, bind.modules);
       ++link->offer;
-    }
-    if (names.has_value()) SubscribeServices(*names);
-    static_cast<void>(
-        request.AnswerCode(names.has_value() ? provider::Bind::Success : provider::Bind::Failed));
+      return directory_.Bind(link->id, bind.modules);
+    }();
+    if (names.ok()) SubscribeServices(names.value());
+    static_cast<void>(request.AnswerCode(CodeOf(*link, names)));
+    return;
+  }
+  const Result<void> checked = [&] {
+    const MutexLock lock(directory_mutex_);
+    return directory_.CheckKind(link->id, bind.modules);
+  }();
+  if (!checked.ok()) {
+    static_cast<void>(request.AnswerCode(CodeOf(*link, checked)));
     return;
   }
   bool all = true;
@@ -238,13 +255,12 @@ void Linkd::Impl::UnbindModules(const ProviderLink& link, const provider::BBind&
 
 void Linkd::Impl::OnSubscribe(Request<provider::Subscribe> request) {
   const ProviderLinkPtr link = LinkOf(*request.connection());
-  std::optional<std::vector<std::string>> names;
-  {
+  const Result<std::vector<std::string>> names = [&] {
     const MutexLock lock(directory_mutex_);
-    names = directory_.Subscribe(link->id, request.argument().modules);
-  }
-  if (names.has_value()) SubscribeServices(*names);
-  static_cast<void>(request.AnswerCode(names.has_value() ? 0 : 1));
+    return directory_.Subscribe(link->id, request.argument().modules);
+  }();
+  if (names.ok()) SubscribeServices(names.value());
+  static_cast<void>(request.AnswerCode(CodeOf(*link, names)));
 }
 
 void Linkd::Impl::OnSetDisableChoice(Request<provider::SetDisableChoice> request) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "Zeze/Builtin/LinkdAuth.h"
@@ -23,6 +24,7 @@
 #include "zeze/admin/operator_key.h"
 #include "zeze/arch/linkd/testing/gateway_fixture.h"
 #include "zeze/arch/linkd/token_authenticator.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
@@ -165,6 +167,40 @@ TEST(Linkd, Seed001DynamicModulesGoToWhoeverBoundTheClient) {
   alice.Settle();
   EXPECT_EQ(2U, map.dispatched.value().size());
   EXPECT_EQ(1, map.BindClient(alice.sid() + 1000, kMap)) << "there is no such client";
+}
+
+TEST(Linkd, AnotherKindOfServerCannotTakeAModule) {
+  Gateway gateway;
+  TestProvider game(gateway, "1");
+  game.Offer({kShop});
+  game.OfferDynamic({kMap});
+  TestClient alice(gateway, "alice");
+  {
+    const zeze::testing::CapturedLog log;
+    TestProvider mall(gateway, "2", 0, true, "Mall.Module#");
+    EXPECT_EQ(provider::Bind::OfOtherServers, mall.TryOffer({kShop}));
+    EXPECT_EQ(provider::Bind::OfOtherServers, mall.TryOfferDynamic({kMap}));
+    EXPECT_EQ(provider::Bind::OfOtherServers, mall.BindClient(alice.sid(), kMap));
+    mall.Offer({kRank});
+    for (const std::int32_t module : {kShop, kRank}) {
+      alice.Request(module, 5, "x");
+      EXPECT_EQ("x", alice.Answer());
+    }
+    EXPECT_EQ(1U, mall.dispatched.value().size()) << "of its own module";
+    EXPECT_EQ(3U, gateway.refused(Refusal::kModuleOfOthers));
+    EXPECT_THAT(log.lines(), ::testing::Contains(::testing::AllOf(
+                                 ::testing::StartsWith("error: "),
+                                 ::testing::HasSubstr("Game.Module#100"),
+                                 ::testing::HasSubstr("Mall.Module#100"))));
+  }
+
+  // The others have left; their module is dead, and nothing else.
+  EXPECT_TRUE(Eventually([&] { return gateway.linkd.GetStatistics().providers == 1; }));
+  TestClient bob(gateway, "bob");
+  for (TestClient* client : {&alice, &bob}) {
+    client->Request(kShop, 5, "y");
+    EXPECT_EQ("y", client->Answer());
+  }
 }
 
 TEST(Linkd, UnauthenticatedClientsGetNothingThrough) {

@@ -22,6 +22,7 @@
 #include "Zeze/Builtin/Provider.h"
 #include "zeze/arch/ring/hash_ring.h"
 #include "zeze/base/name_hash.h"
+#include "zeze/base/result.h"
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/service_list.h"
 
@@ -98,12 +99,35 @@ std::optional<ProviderId> ProviderDirectory::Announce(ProviderId provider,
   return replaced;
 }
 
-std::optional<std::vector<std::string>> ProviderDirectory::Note(ProviderId provider,
-                                                                const Modules& modules,
-                                                                bool subscribe) {
+Result<void> ProviderDirectory::CheckKind(ProviderId provider, const Modules& modules) const {
   const auto found = providers_.find(provider);
-  if (found == providers_.end()) return std::nullopt;
-  Provider& about = found->second;
+  if (found == providers_.end()) {
+    return Error(ErrorCode::kNotFound, "the server has not announced itself");
+  }
+  const Provider& about = found->second;
+  for (const auto& [id, module] : modules) {
+    const auto known = modules_.find(id);
+    if (known == modules_.end()) continue;
+    const std::string& owner = known->second.service_name;
+    if (owner == about.prefix + std::to_string(id)) continue;
+    const auto offer = offers_.find(owner);
+    if (offer == offers_.end()) continue;
+    const bool registered = std::ranges::any_of(
+        offer->second.identities, [](const auto& version) { return !version.second.empty(); });
+    if (offer->second.notes.empty() && !registered) continue;
+    return Error(ErrorCode::kConflict,
+                 fmt::format("module {} belongs to the servers registered as {}; server {} offers "
+                             "it as {}{}: give both the same name_prefix, or offer the module in "
+                             "one kind of server only",
+                             id, owner, about.identity, about.prefix, id));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> ProviderDirectory::Note(ProviderId provider,
+                                                         const Modules& modules, bool subscribe) {
+  if (Result<void> checked = CheckKind(provider, modules); !checked.ok()) return checked.error();
+  Provider& about = providers_.at(provider);
   std::vector<std::string> names;
   for (const auto& [id, module] : modules) {
     std::string name = about.prefix + std::to_string(id);
@@ -117,13 +141,13 @@ std::optional<std::vector<std::string>> ProviderDirectory::Note(ProviderId provi
   return names;
 }
 
-std::optional<std::vector<std::string>> ProviderDirectory::Bind(ProviderId provider,
-                                                                const Modules& modules) {
+Result<std::vector<std::string>> ProviderDirectory::Bind(ProviderId provider,
+                                                         const Modules& modules) {
   return Note(provider, modules, false);
 }
 
-std::optional<std::vector<std::string>> ProviderDirectory::Subscribe(ProviderId provider,
-                                                                     const Modules& modules) {
+Result<std::vector<std::string>> ProviderDirectory::Subscribe(ProviderId provider,
+                                                              const Modules& modules) {
   return Note(provider, modules, true);
 }
 

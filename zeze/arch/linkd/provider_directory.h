@@ -24,6 +24,7 @@
 
 #include "Zeze/Builtin/Provider.h"
 #include "zeze/arch/ring/hash_ring.h"
+#include "zeze/base/result.h"
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/service_list.h"
 
@@ -77,12 +78,17 @@ class ProviderDirectory {
   std::optional<ProviderId> Announce(ProviderId provider, std::shared_ptr<ProviderGauge> gauge,
                                      const Zeze::Builtin::Provider::BAnnounceProviderInfo& info);
 
-  // From now on it offers these modules to everybody (Bind), or to those clients only that it binds
-  // one by one (Subscribe). Returns the names under which they are registered; none if the server
-  // has not announced itself.
-  std::optional<std::vector<std::string>> Bind(ProviderId provider, const Modules& modules);
-  std::optional<std::vector<std::string>> Subscribe(ProviderId provider, const Modules& modules);
+  // From now on it offers these modules to all clients (Bind), or only to those that it binds one by
+  // one (Subscribe). Returns the names under which they are registered. Changes nothing and fails
+  // with kNotFound if the server has not announced itself, and as CheckKind does.
+  Result<std::vector<std::string>> Bind(ProviderId provider, const Modules& modules);
+  Result<std::vector<std::string>> Subscribe(ProviderId provider, const Modules& modules);
   bool Unbind(ProviderId provider, const Modules& modules);
+
+  // A module belongs to one kind of server: that of the prefix under which it was offered first, as
+  // long as a server of that kind offers it here or is registered for it. Fails with kConflict,
+  // naming both kinds, if one of the modules belongs to another kind than this server's.
+  Result<void> CheckKind(ProviderId provider, const Modules& modules) const;
 
   // Disabled: gets no new clients; those it has stay.
   bool SetDisableChoice(ProviderId provider, bool disabled);
@@ -146,8 +152,8 @@ class ProviderDirectory {
   };
   using Candidates = std::vector<Candidate>;
 
-  std::optional<std::vector<std::string>> Note(ProviderId provider, const Modules& modules,
-                                               bool subscribe);
+  Result<std::vector<std::string>> Note(ProviderId provider, const Modules& modules,
+                                        bool subscribe);
   std::vector<std::string> Identities(const Offer& offer, std::int64_t main_version) const;
   const HashRing& RingOf(const std::string& name, Offer& offer, std::int64_t main_version);
   // Connected, enabled and of this version; not overloaded, unless told otherwise.

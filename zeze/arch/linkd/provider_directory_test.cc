@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "Zeze/Builtin/Provider.h"
+#include "zeze/base/result.h"
 #include "zeze/registry/service/service_list.h"
 
 namespace zeze::arch {
@@ -30,10 +31,11 @@ constexpr std::int32_t kMap = 200;
 class ProviderDirectoryTest : public ::testing::Test {
  protected:
   // A server with an id, connected as `connection`.
-  void Connect(ProviderId connection, const std::string& identity, std::int64_t version = 0) {
+  void Connect(ProviderId connection, const std::string& identity, std::int64_t version = 0,
+               const std::string& prefix = "Game.Server.Module#") {
     gauges_[connection] = std::make_shared<ProviderGauge>();
     directory_.Announce(connection, gauges_[connection],
-                        {.ServiceNamePrefix = "Game.Server.Module#",
+                        {.ServiceNamePrefix = prefix,
                          .ServiceIdentity = identity,
                          .ProviderDirectIp = "10.0.0." + identity,
                          .ProviderDirectPort = 7000,
@@ -44,7 +46,7 @@ class ProviderDirectoryTest : public ::testing::Test {
              std::int32_t choice_type) {
     ProviderDirectory::Modules all;
     for (const std::int32_t module : modules) all.Put(module, {.ChoiceType = choice_type});
-    EXPECT_TRUE(directory_.Bind(connection, all).has_value());
+    EXPECT_TRUE(directory_.Bind(connection, all).ok());
     EXPECT_TRUE(directory_.SetDisableChoice(connection, false));
   }
   // Servers 1, 2, 3 on connections 11, 12, 13.
@@ -96,7 +98,7 @@ TEST_F(ProviderDirectoryTest, Seed001AffinityBindsAllStaticModulesOfTheChosenSer
   Offer(11, {kRank, kShop}, BModule::ChoiceTypeDefault);
   ProviderDirectory::Modules dynamic;
   dynamic.Put(kMap, {.Dynamic = true});
-  directory_.Subscribe(11, dynamic);
+  EXPECT_TRUE(directory_.Subscribe(11, dynamic).ok());
 
   EXPECT_EQ((std::vector<std::int32_t>{kShop, kRank}), directory_.StaticModules(11));
 }
@@ -105,7 +107,7 @@ TEST_F(ProviderDirectoryTest, Seed001DynamicModulesAreKnownAsSuch) {
   Connect(11, "1");
   ProviderDirectory::Modules modules;
   modules.Put(kMap, {});
-  directory_.Subscribe(11, modules);
+  EXPECT_TRUE(directory_.Subscribe(11, modules).ok());
 
   EXPECT_TRUE(directory_.IsDynamic(kMap));
   EXPECT_FALSE(directory_.IsDynamic(kShop));
@@ -255,7 +257,7 @@ TEST_F(ProviderDirectoryTest, NewServerIsNotChosenBeforeItIsReady) {
   Connect(11, "1");
   ProviderDirectory::Modules modules;
   modules.Put(kShop, {});
-  directory_.Bind(11, modules);
+  EXPECT_TRUE(directory_.Bind(11, modules).ok());
 
   EXPECT_EQ(0, Choose());
   directory_.SetDisableChoice(11, false);
@@ -294,8 +296,53 @@ TEST_F(ProviderDirectoryTest, UnknownModuleHasItsOwnFailure) {
 TEST_F(ProviderDirectoryTest, NobodyBindsBeforeItHasSaidWhoItIs) {
   ProviderDirectory::Modules modules;
   modules.Put(kShop, {});
-  EXPECT_FALSE(directory_.Bind(11, modules).has_value());
+  EXPECT_FALSE(directory_.Bind(11, modules).ok());
   EXPECT_FALSE(directory_.SetDisableChoice(11, false));
+}
+
+// Seed 001: a module is implemented by one kind of server.
+TEST_F(ProviderDirectoryTest, AModuleBelongsToTheKindOfServerThatOfferedItFirst) {
+  Connect(11, "1");
+  Offer(11, {kShop}, BModule::ChoiceTypeRoundRobin);
+  Connect(21, "1", 0, "Mall.Server.Module#");
+  ProviderDirectory::Modules modules;
+  modules.Put(kRank, {});
+  modules.Put(kShop, {});
+
+  for (const auto& refused : {directory_.Bind(21, modules), directory_.Subscribe(21, modules)}) {
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(ErrorCode::kConflict, refused.error().code());
+    EXPECT_EQ(
+        "module 100 belongs to the servers registered as Game.Server.Module#100; server 1 offers "
+        "it as Mall.Server.Module#100: give both the same name_prefix, or offer the module in one "
+        "kind of server only",
+        refused.error().message());
+  }
+  EXPECT_FALSE(directory_.IsKnown(kRank)) << "all of them or none";
+  EXPECT_TRUE(directory_.StaticModules(21).empty());
+
+  directory_.SetDisableChoice(21, false);
+  EXPECT_EQ(11, Choose());
+  directory_.Remove(21);
+  EXPECT_EQ(11, Choose());
+}
+
+TEST_F(ProviderDirectoryTest, AModuleIsFreeWhenTheLastServerOfItsKindHasGone) {
+  Connect(11, "1");
+  Offer(11, {kShop}, BModule::ChoiceTypeRoundRobin);
+  Connect(21, "1", 0, "Mall.Server.Module#");
+  ProviderDirectory::Modules modules;
+  modules.Put(kShop, {});
+
+  List("Game.Server.Module#100", {{0, {"1"}}});
+  directory_.Remove(11);
+  EXPECT_FALSE(directory_.Bind(21, modules).ok()) << "registered: it comes again";
+
+  List("Game.Server.Module#100", {});
+  Offer(21, {kShop}, BModule::ChoiceTypeRoundRobin);
+  EXPECT_EQ(21, Choose());
+  Connect(11, "1");
+  EXPECT_FALSE(directory_.Bind(11, modules).ok()) << "now it belongs to the others";
 }
 
 TEST_F(ProviderDirectoryTest, Defect20AServerThatComesAgainReplacesItselfAtOnce) {

@@ -22,6 +22,7 @@
 #include "zeze/arch/provider/testing/provider_fixture.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
@@ -46,6 +47,8 @@ using demo::Game::ThrowOutside;
 using demo::Game::Wait;
 using demo::Game::WhoAmI;
 using demo::Map::Move;
+using ::testing::AllOf;
+using ::testing::Contains;
 using testing::DemoMap;
 using testing::DemoOptions;
 using testing::DemoServer;
@@ -54,6 +57,7 @@ using testing::FakeLinkd;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 using ProviderTest = testing::ProviderFixture;
 
@@ -358,6 +362,17 @@ TEST_F(ProviderTest, TriesAgainWhenAGatewayRefusesToBind) {
   ASSERT_TRUE(linkd_->AwaitServers(kGame, 1));
 
   EXPECT_TRUE(linkd_->Call<Echo>(linkd_->AddClient("ann"), {}).ok());
+}
+
+TEST_F(ProviderTest, SaysSoWhenAnotherKindOfServerHasItsModules) {
+  const zeze::testing::CapturedLog log;
+  StartLinkd().RefuseBinds(1, Zeze::Builtin::Provider::Bind::OfOtherServers);
+  StartServer();
+
+  ASSERT_TRUE(linkd_->AwaitServers(kGame, 1)) << "it asks again until the others are gone";
+
+  EXPECT_THAT(log.lines(), Contains(AllOf(StartsWith("error: gateway 127.0.0.1:"),
+                                          HasSubstr("another kind of server"))));
 }
 
 // An answer finds its client also when the connection to the gateway was lost meanwhile.

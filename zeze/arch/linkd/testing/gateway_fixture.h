@@ -144,11 +144,14 @@ struct Dispatched {
 // Answers every request by returning its payload, unless told otherwise.
 class TestProvider {
  public:
+  static constexpr std::string_view kPrefix = "Game.Module#";
+
   explicit TestProvider(const Gateway& gateway, const std::string& identity,
-                        std::int64_t version = 0, bool echo = true)
-      : TestProvider(gateway.linkd.provider_address(), identity, version, echo) {}
+                        std::int64_t version = 0, bool echo = true,
+                        std::string_view prefix = kPrefix)
+      : TestProvider(gateway.linkd.provider_address(), identity, version, echo, prefix) {}
   TestProvider(const NetAddress& at, const std::string& identity, std::int64_t version = 0,
-               bool echo = true)
+               bool echo = true, std::string_view prefix = kPrefix)
       : echo_(echo),
         io_({.name = "provider"}),
         service_(io_, {.name = "provider", .handshake = HandshakeOptions{}}) {
@@ -167,7 +170,7 @@ class TestProvider {
     connection_ = ready.value();
     EXPECT_TRUE(
         connection_
-            ->Send<provider::AnnounceProviderInfo>({.ServiceNamePrefix = "Game.Module#",
+            ->Send<provider::AnnounceProviderInfo>({.ServiceNamePrefix = std::string(prefix),
                                                     .ServiceIdentity = identity,
                                                     .ProviderDirectIp = "10.0.0." + identity,
                                                     .ProviderDirectPort = 7000,
@@ -182,15 +185,23 @@ class TestProvider {
   // Static modules, and ready.
   void Offer(const std::vector<std::int32_t>& modules,
              std::int32_t choice_type = provider::BModule::ChoiceTypeRoundRobin) {
-    provider::BBind bind;
-    for (const std::int32_t module : modules) bind.modules.Put(module, {.ChoiceType = choice_type});
-    EXPECT_EQ(0, CodeOf(connection_->CallAndWait<provider::Bind>(bind)));
+    EXPECT_EQ(0, TryOffer(modules, choice_type));
     SetDisableChoice(false);
   }
   void OfferDynamic(const std::vector<std::int32_t>& modules) {
+    EXPECT_EQ(0, TryOfferDynamic(modules));
+  }
+  // The gateway's answers.
+  std::int64_t TryOffer(const std::vector<std::int32_t>& modules,
+                        std::int32_t choice_type = provider::BModule::ChoiceTypeRoundRobin) {
+    provider::BBind bind;
+    for (const std::int32_t module : modules) bind.modules.Put(module, {.ChoiceType = choice_type});
+    return CodeOf(connection_->CallAndWait<provider::Bind>(bind));
+  }
+  std::int64_t TryOfferDynamic(const std::vector<std::int32_t>& modules) {
     provider::BSubscribe subscribe;
     for (const std::int32_t module : modules) subscribe.modules.Put(module, {.Dynamic = true});
-    EXPECT_EQ(0, CodeOf(connection_->CallAndWait<provider::Subscribe>(subscribe)));
+    return CodeOf(connection_->CallAndWait<provider::Subscribe>(subscribe));
   }
   // What Offer did.
   std::int64_t Unbind(const std::vector<std::int32_t>& modules) {

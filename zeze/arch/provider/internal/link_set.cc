@@ -75,6 +75,13 @@ void MustAgree(const ConnectionPtr& connection, const typename P::Argument& argu
       [weak = std::weak_ptr<Connection>(connection)](const RpcReply<P>& reply) {
         const ConnectionPtr still_open = weak.lock();
         if (reply.ok() || reply.outcome == RpcOutcome::kClosed || still_open == nullptr) return;
+        if (reply.result_code == wire::Bind::OfOtherServers) {
+          ZEZE_LOG_ERROR_EVERY(
+              std::chrono::seconds(10),
+              "gateway {} gives this server no clients: another kind of server (with another "
+              "name_prefix) offers one of its modules; the gateway's log names both",
+              still_open->Describe());
+        }
         still_open->Close(fmt::format("the gateway refused {}, code {}", P::kDescriptor.full_name,
                                       reply.result_code));
       });

@@ -161,10 +161,11 @@ class FakeLinkd {
     MutexLock lock(mutex_);
     return story_;
   }
-  // Refuses the next so many Binds.
-  void RefuseBinds(int count) {
+  // Refuses the next `count` Binds with this code.
+  void RefuseBinds(int count, std::int64_t code = Zeze::Builtin::Provider::Bind::Failed) {
     MutexLock lock(mutex_);
     binds_to_refuse_ = count;
+    refusal_code_ = code;
   }
   void CloseServers() {
     for (const ConnectionPtr& connection : service_.connections()) connection->Close("test");
@@ -361,6 +362,7 @@ class FakeLinkd {
   std::int64_t last_request_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::size_t turn_ ZEZE_GUARDED_BY(mutex_) = 0;
   int binds_to_refuse_ ZEZE_GUARDED_BY(mutex_) = 0;
+  std::int64_t refusal_code_ ZEZE_GUARDED_BY(mutex_) = 0;
 
   registry::RegistryAgent* const agent_;
   std::uint16_t port_ = 0;
@@ -442,7 +444,7 @@ inline void FakeLinkd::OnBind(::zeze::Request<Zeze::Builtin::Provider::Bind> req
   Changed();
   if (binds_to_refuse_ > 0) {
     --binds_to_refuse_;
-    (void)request.AnswerCode(Zeze::Builtin::Provider::Bind::Failed);
+    (void)request.AnswerCode(refusal_code_);
     return;
   }
   const std::int64_t server = request.connection()->id();
