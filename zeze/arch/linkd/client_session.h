@@ -19,6 +19,7 @@
 #include "Zeze/Builtin/Provider.h"
 #include "zeze/arch/linkd/address_book.h"
 #include "zeze/arch/linkd/bindings.h"
+#include "zeze/arch/linkd/outstanding_requests.h"
 #include "zeze/arch/linkd/token_bucket.h"
 #include "zeze/base/mutex.h"
 #include "zeze/net/connection.h"
@@ -79,16 +80,15 @@ class ClientSession final : public ConnectionState {
   std::chrono::nanoseconds unbound_reported_at{0};
   std::chrono::nanoseconds limit_reported_at{0};
 
-  // Requests that have gone to a server and were not answered.
-  std::atomic<std::int32_t> in_flight = 0;
-  std::atomic<std::chrono::nanoseconds::rep> last_answer_at = 0;
-
   // Since when more than a half of its output bound waits; 0: it does not.
   std::atomic<std::chrono::nanoseconds::rep> slow_since = 0;
 
   Mutex mutex;
   bool closed ZEZE_GUARDED_BY(mutex) = false;
   Bindings bindings ZEZE_GUARDED_BY(mutex);
+  OutstandingRequests outstanding ZEZE_GUARDED_BY(mutex);
+  // Since when it has all the outstanding requests it may have, and no answer; 0: it has not.
+  std::chrono::nanoseconds stuck_since ZEZE_GUARDED_BY(mutex){0};
   // Servers that it was bound to and that are still connected: they may still answer what they were
   // asked before.
   std::vector<std::int64_t> former_providers ZEZE_GUARDED_BY(mutex);

@@ -89,6 +89,13 @@ Result<BroadcastView> ParseBroadcast(std::string_view payload) {
   return broadcast;
 }
 
+std::optional<std::int64_t> CallOfRequest(std::string_view body) {
+  if (FamilyOfBody(body) != FrameFamily::kRequest) return std::nullopt;
+  const Result<Frame> request = ParseFrame({.body = body});
+  if (!request.ok()) return std::nullopt;
+  return request.value().session_id;
+}
+
 bool AreWholeFrames(std::string_view bytes) {
   if (bytes.empty()) return false;
   while (!bytes.empty()) {

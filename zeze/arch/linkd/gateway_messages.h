@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "zeze/base/function_ref.h"
@@ -61,9 +62,8 @@ inline FrameFamily FamilyOfBody(std::string_view body) {
   constexpr unsigned kFamilyBits = 0x1f;
   return static_cast<FrameFamily>(static_cast<unsigned char>(body.front()) & kFamilyBits);
 }
-inline bool IsResponseFrame(std::string_view frame) {
-  return frame.size() > kFrameHeaderBytes &&
-         FamilyOfBody(frame.substr(kFrameHeaderBytes)) == FrameFamily::kResponse;
-}
+
+// The number by which a client knows a request; none if the body is not a request, or is cut off.
+std::optional<std::int64_t> CallOfRequest(std::string_view body);
 
 }  // namespace zeze::arch

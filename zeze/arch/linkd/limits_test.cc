@@ -12,6 +12,7 @@
 #include "zeze/arch/linkd/accept_ramp.h"
 #include "zeze/arch/linkd/address_book.h"
 #include "zeze/arch/linkd/bandwidth_fuse.h"
+#include "zeze/arch/linkd/outstanding_requests.h"
 #include "zeze/arch/linkd/bindings.h"
 #include "zeze/arch/linkd/token_bucket.h"
 #include "zeze/net/net_address.h"
@@ -196,6 +197,22 @@ TEST(Bindings, KeepOneServerForEachModule) {
   EXPECT_EQ((std::vector<std::int32_t>{1, 3}), bindings.UnbindAll(*a));
   EXPECT_EQ(b.get(), bindings.Find(9));
   EXPECT_EQ(1U, bindings.links().size());
+}
+
+TEST(OutstandingRequests, AreOfOneServerEachAndTheOldestIsForgotten) {
+  OutstandingRequests requests;
+  for (std::int64_t call = 1; call <= 4; ++call) {
+    requests.Add({.type = 5, .call = call, .provider = call % 2}, 3);
+  }
+
+  EXPECT_EQ(3U, requests.size());
+  EXPECT_FALSE(requests.Answered(5, 1)) << "forgotten";
+  EXPECT_FALSE(requests.Answered(6, 2)) << "another protocol";
+  EXPECT_TRUE(requests.Answered(5, 2));
+  EXPECT_FALSE(requests.Answered(5, 2)) << "once";
+  EXPECT_EQ((std::vector<OutstandingRequests::Request>{{.type = 5, .call = 4, .provider = 0}}),
+            requests.TakeOf(0));
+  EXPECT_EQ(1U, requests.size());
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::kCount)
     "unknown module",
     "no provider",
     "not bound",
+    "lost with server",
     "busy",
     "provider full",
     "slow reader",

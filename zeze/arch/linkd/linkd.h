@@ -64,6 +64,7 @@ enum class Refusal : std::uint8_t {
   kUnknownModule,     // Nobody offers it.
   kNoProvider,        // Nobody is there who does.
   kNotBound,          // A dynamic module, and no server has bound the client.
+  kLostWithServer,    // Requests under way at a server whose connection ended.
   kBusy,              // The server is overloaded.
   kProviderFull,      // The server does not read what it gets.
   kSlowReader,        // Closed: it does not read what it gets.

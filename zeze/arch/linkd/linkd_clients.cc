@@ -69,7 +69,8 @@ Refusal RefusalOf(const Error& error) {
   }
 }
 
-constexpr auto kEmpty = [](ByteWriter& out) { out.WriteEnd(); };
+// Outstanding requests of a client that are remembered where their number has no limit.
+constexpr std::size_t kOutstandingMax = 1024;
 
 }  // namespace
 
@@ -188,7 +189,7 @@ Result<void> Linkd::Impl::OnAuth(Connection& client, const Frame& frame) {
     if (!TakeOwnMessage(client, session)) return {};
     Count(Refusal::kRepeatedAuth);
     return client.SendAnswer(linkd_auth::Auth::kDescriptor, frame.session_id,
-                             result_code::kDuplicateRequest, kEmpty);
+                             result_code::kDuplicateRequest, WriteNothing);
   }
   workers_.Post(
       Task("authenticate a client",
@@ -213,7 +214,7 @@ void Linkd::Impl::Authenticate(const ConnectionPtr& client, std::int64_t call,
     if (refusal != Refusal::kTooManyTokens) Strike(session, Now());
     ZEZE_LOG_INFO("{}: not authenticated: {}", client->Describe(), identity.error().message());
     static_cast<void>(
-        client->SendAnswer(linkd_auth::Auth::kDescriptor, call, result_code::kAuthFail, kEmpty));
+        client->SendAnswer(linkd_auth::Auth::kDescriptor, call, result_code::kAuthFail, WriteNothing));
     return CloseClient(*client, "it was not authenticated");
   }
   if (Result<void> accepted = Accept(*client, identity.value()); !accepted.ok()) return;
@@ -280,7 +281,7 @@ Result<void> Linkd::Impl::OnKeepAlive(Connection& client, const Frame& frame) {
   if (!TakeUnauthenticatedBytes(client, session, frame)) return {};
   if (!TakeOwnMessage(client, session)) return {};
   static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
-  return client.SendAnswer(kKeepAlive, frame.session_id, 0, kEmpty);
+  return client.SendAnswer(kKeepAlive, frame.session_id, 0, WriteNothing);
 }
 
 Result<void> Linkd::Impl::OnClientFrame(Connection& client, const RawFrame& frame) {
@@ -295,15 +296,11 @@ Result<void> Linkd::Impl::OnClientFrame(Connection& client, const RawFrame& fram
       return {};
   }
   if (limits_rates_ && !WithinLimits(client, session, frame)) return {};
-  const bool is_request = FamilyOfBody(frame.body) == FrameFamily::kRequest;
-  if (is_request && !TakeInFlight(session)) {
-    RefuseMessage(client, session, frame, Refusal::kInFlight, Now());
-    return {};
-  }
-  switch (TryForward(session, frame)) {
+  const Forward message{.frame = frame, .call = CallOfRequest(frame.body)};
+  switch (TryForward(session, message)) {
     case Forwarded::kSent:
       forwarded_.fetch_add(1, std::memory_order_relaxed);
-      return {};
+      break;
     case Forwarded::kBusy:
       Count(Refusal::kBusy);
       AnswerBusy(client, frame);
@@ -312,14 +309,16 @@ Result<void> Linkd::Impl::OnClientFrame(Connection& client, const RawFrame& fram
       Count(Refusal::kProviderFull);
       AnswerBusy(client, frame);
       break;
+    case Forwarded::kInFlight:
+      RefuseMessage(client, session, frame, Refusal::kInFlight, Now());
+      break;
     case Forwarded::kNotBound:
-      ForwardUnbound(client, session, frame, false);
-      return {};
+      ForwardUnbound(client, session, message, false);
+      break;
     case Forwarded::kGone:
-      ForwardUnbound(client, session, frame, true);
-      return {};
+      ForwardUnbound(client, session, message, true);
+      break;
   }
-  if (is_request) session.in_flight.fetch_sub(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -331,20 +330,15 @@ void Linkd::Impl::RefuseUnauthenticated(Connection& client, ClientSession& sessi
   CloseClient(client, why);
 }
 
-bool Linkd::Impl::TakeInFlight(ClientSession& session) {
-  if (options_.limits.in_flight_max <= 0) return true;
-  const std::int32_t before = session.in_flight.fetch_add(1, std::memory_order_relaxed);
-  if (before < options_.limits.in_flight_max) return true;
+bool Linkd::Impl::HasRoomForRequest(ClientSession& session) const {
+  const std::int32_t max = options_.limits.in_flight_max;
+  if (max <= 0 || session.outstanding.size() < static_cast<std::size_t>(max)) return true;
   const Time now = Now();
-  const Time last(session.last_answer_at.load(std::memory_order_relaxed));
-  if (last.count() == 0) session.last_answer_at = now.count();
-  if (last.count() != 0 && now - last > options_.limits.in_flight_lost) {
-    session.in_flight = 1;
-    session.last_answer_at = now.count();
-    return true;
-  }
-  session.in_flight.fetch_sub(1, std::memory_order_relaxed);
-  return false;
+  if (session.stuck_since.count() == 0) session.stuck_since = now;
+  if (now - session.stuck_since <= options_.limits.in_flight_lost) return false;
+  session.outstanding.Clear();
+  session.stuck_since = Time(0);
+  return true;
 }
 
 // kCount: nothing is.
@@ -396,12 +390,17 @@ void Linkd::Impl::RefuseMessage(Connection& client, ClientSession& session, cons
 
 // As a whole frame: Zeze 1.6 forgets its header, and what comes behind it is lost for the client.
 void Linkd::Impl::AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code) {
-  if (FamilyOfBody(frame.body) != FrameFamily::kRequest) return;
-  const Result<Frame> request = ParseFrame(frame);
-  if (!request.ok()) return;
-  const ProtocolDescriptor protocol{
-      .module_id = frame.module_id, .protocol_id = frame.protocol_id, .is_rpc = true};
-  static_cast<void>(client.SendAnswer(protocol, request.value().session_id, code, kEmpty));
+  if (const std::optional<std::int64_t> call = CallOfRequest(frame.body)) {
+    AnswerCall(client, ProtocolTypeId(frame.module_id, frame.protocol_id), *call, code);
+  }
+}
+
+void Linkd::Impl::AnswerCall(Connection& client, std::int64_t type, std::int64_t call,
+                             std::int64_t code) {
+  const ProtocolDescriptor protocol{.module_id = static_cast<std::int32_t>(type >> 32),
+                                    .protocol_id = static_cast<std::int32_t>(type),
+                                    .is_rpc = true};
+  static_cast<void>(client.SendAnswer(protocol, call, code, WriteNothing));
 }
 
 void Linkd::Impl::AnswerBusy(Connection& client, const RawFrame& frame) {
@@ -410,7 +409,8 @@ void Linkd::Impl::AnswerBusy(Connection& client, const RawFrame& frame) {
 }
 
 Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session,
-                                               const RawFrame& frame) const {
+                                               const Forward& message) const {
+  const RawFrame& frame = message.frame;
   const MutexLock lock(session.mutex);
   ProviderLink* link = session.bindings.Find(frame.module_id);
   if (link == nullptr) return Forwarded::kNotBound;
@@ -419,6 +419,7 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session,
   if (link->connection->QueuedBytesApprox() > options_.providers.output_bytes_max / 2) {
     return Forwarded::kFull;
   }
+  if (message.call.has_value() && !HasRoomForRequest(session)) return Forwarded::kInFlight;
   DispatchFields fields{.link_sid = session.sid,
                         .account = session.account,
                         .type = ProtocolTypeId(frame.module_id, frame.protocol_id),
@@ -432,6 +433,11 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session,
       link->connection->SendOneWay(provider::Dispatch::kDescriptor, 0,
                                    [&fields](ByteWriter& out) { WriteDispatch(fields, out); });
   if (sent.ok()) {
+    if (message.call.has_value()) {
+      const std::int32_t max = options_.limits.in_flight_max;
+      session.outstanding.Add({.type = fields.type, .call = *message.call, .provider = link->id},
+                              max > 0 ? static_cast<std::size_t>(max) : kOutstandingMax);
+    }
     link->gauge.requests.fetch_add(1, std::memory_order_relaxed);
     return Forwarded::kSent;
   }
@@ -453,9 +459,9 @@ bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link
 }
 
 // The module is not bound, or its server does not answer any more.
-void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, const RawFrame& frame,
-                                 bool was_bound) {
-  const bool is_request = FamilyOfBody(frame.body) == FrameFamily::kRequest;
+void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session,
+                                 const Forward& message, bool was_bound) {
+  const RawFrame& frame = message.frame;
   const NetAddress& peer = client.peer_address();
   std::string source(peer.bytes());
   source.push_back(static_cast<char>(peer.port() >> 8));
@@ -488,19 +494,22 @@ void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, con
       offer = link->offer;
     }
     if (!BindChosen(session, link, modules, offer)) continue;
-    const Forwarded sent = TryForward(session, frame);
+    const Forwarded sent = TryForward(session, message);
     if (sent == Forwarded::kSent) {
       forwarded_.fetch_add(1, std::memory_order_relaxed);
       return;
+    }
+    if (sent == Forwarded::kInFlight) {
+      return RefuseMessage(client, session, frame, Refusal::kInFlight, Now());
     }
     full = sent == Forwarded::kFull;
     choice.busy = sent == Forwarded::kBusy || full;
     if (choice.busy) break;
     choice.failure = 101;  // Of Zeze 1.6: its socket is gone.
   }
-  if (is_request) session.in_flight.fetch_sub(1, std::memory_order_relaxed);
   if (dynamic && !was_bound) {
     Count(Refusal::kNotBound);
+    AnswerCode(client, frame, result_code::kProviderNotExist);
     const Time now = Now();
     if (now - session.unbound_reported_at < kReportPeriod) return;
     session.unbound_reported_at = now;

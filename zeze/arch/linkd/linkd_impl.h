@@ -91,17 +91,25 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   Refusal FindExceeded(ClientSession& session, std::int64_t type, std::size_t bytes, Time now);
   void RefuseMessage(Connection& client, ClientSession& session, const RawFrame& frame, Refusal why,
                      Time now);
-  bool TakeInFlight(ClientSession& session);
+  bool HasRoomForRequest(ClientSession& session) const ZEZE_REQUIRES(session.mutex);
 
-  enum class Forwarded : std::uint8_t { kSent, kNotBound, kBusy, kFull, kGone };
-  Forwarded TryForward(ClientSession& session, const RawFrame& frame) const;
-  void ForwardUnbound(Connection& client, ClientSession& session, const RawFrame& frame,
+  // A message on its way to a server.
+  struct Forward {
+    const RawFrame& frame;
+    std::optional<std::int64_t> call;  // Of a request: the client's number for it.
+  };
+  enum class Forwarded : std::uint8_t { kSent, kNotBound, kBusy, kFull, kGone, kInFlight };
+  Forwarded TryForward(ClientSession& session, const Forward& message) const;
+  void ForwardUnbound(Connection& client, ClientSession& session, const Forward& message,
                       bool was_bound);
   bool BindChosen(ClientSession& session, const ProviderLinkPtr& link,
                   const std::vector<std::int32_t>& modules,
                   std::optional<std::uint64_t> offer = std::nullopt);
   // If it is a request.
   static void AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code);
+  static void AnswerCall(Connection& client, std::int64_t type, std::int64_t call,
+                         std::int64_t code);
+  static void WriteNothing(ByteWriter& out) { out.WriteEnd(); }
   static void AnswerBusy(Connection& client, const RawFrame& frame);
   static void Report(Connection& client, std::int32_t from, std::int32_t code,
                      std::string_view description);
@@ -131,6 +139,8 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   }
   // Null if there is none, or the server has no right to it.
   ConnectionPtr FindClient(std::int64_t sid, const ProviderLink& provider);
+  // The requests that these frames answer are not outstanding any more.
+  static void NoteAnswers(ClientSession& session, std::string_view frames);
   // False: the client is gone, or was closed because it has no room.
   bool Deliver(Connection& client, std::int64_t type, std::string_view frame);
   void UnbindModules(const ProviderLink& link, const Zeze::Builtin::Provider::BBind& taken_back);

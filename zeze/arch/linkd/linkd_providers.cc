@@ -17,6 +17,7 @@
 #include "zeze/arch/linkd/gateway_messages.h"
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/linkd_impl.h"
+#include "zeze/arch/linkd/outstanding_requests.h"
 #include "zeze/arch/linkd/provider_directory.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
@@ -30,6 +31,7 @@
 #include "zeze/registry/service/service_list.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 
@@ -103,16 +105,21 @@ void Linkd::Impl::OnProviderClose(const ConnectionPtr& connection) {
 
 void Linkd::Impl::UnbindEverywhere(ProviderLink& link) {
   link.closed = true;
-  sessions_.ForEach([&link](const ConnectionPtr& client) {
+  sessions_.ForEach([&](const ConnectionPtr& client) {
     auto& session = *client->state<ClientSession>();
     std::vector<std::int32_t> modules;
+    std::vector<OutstandingRequests::Request> lost;
     {
       const MutexLock lock(session.mutex);
       modules = session.bindings.UnbindAll(link);
       std::erase(session.former_providers, link.id);
+      lost = session.outstanding.TakeOf(link.id);
+      session.stuck_since = Time(0);
     }
-    if (modules.empty()) return;
-    session.in_flight = 0;  // Nobody answers them any more.
+    for (const OutstandingRequests::Request& request : lost) {
+      Count(Refusal::kLostWithServer);
+      AnswerCall(*client, request.type, request.call, result_code::kProviderNotExist);
+    }
     if (HasLogin(modules))
       Report(*client, BReportError::FromLink, BReportError::CodeProviderBroken, {});
   });
@@ -285,16 +292,23 @@ ConnectionPtr Linkd::Impl::FindClient(std::int64_t sid, const ProviderLink& prov
   return nullptr;
 }
 
+void Linkd::Impl::NoteAnswers(ClientSession& session, std::string_view frames) {
+  while (!frames.empty()) {
+    Frame frame;
+    if (!TakeUsualFrame(frames, kEncodedBytesMax, frame)) return;
+    if (frame.family != FrameFamily::kResponse) continue;
+    const MutexLock lock(session.mutex);
+    session.outstanding.Answered(ProtocolTypeId(frame.module_id, frame.protocol_id),
+                                 frame.session_id);
+    session.stuck_since = Time(0);
+  }
+}
+
 bool Linkd::Impl::Deliver(Connection& client, std::int64_t type, std::string_view frame) {
   const Rule* rule = RuleOf(type);
   const CriticalLevel level = rule == nullptr ? CriticalLevel::kCritical : rule->rule.level;
   auto& session = *client.state<ClientSession>();
-  // Also if it is discarded below: nobody answers that request any more.
-  if (IsResponseFrame(frame)) {
-    // Below 0 if a server answers twice, or what another one was asked.
-    if (session.in_flight.fetch_sub(1, std::memory_order_relaxed) <= 0) session.in_flight = 0;
-    if (session.last_answer_at.load(std::memory_order_relaxed) != 0) session.last_answer_at = 0;
-  }
+  NoteAnswers(session, frame);  // Also if it is discarded below: there is no other answer.
   if (!fuse_.Admit(type, level, frame.size())) {
     Count(Refusal::kBandwidth);
     return true;

@@ -148,14 +148,18 @@ TEST(Linkd, Seed001DynamicModulesGoToWhoeverBoundTheClient) {
   TestClient bob(gateway, "bob");
 
   alice.Request(kMap, 5, "nowhere yet");
+  EXPECT_EQ("code -9", alice.Answer());
   EXPECT_EQ("2 200", alice.Report());
   alice.Request(kMap, 5, "again");
-  EXPECT_TRUE(alice.Settle().empty()) << "once a second is enough";
+  EXPECT_EQ("code -9", alice.Answer()) << "every request is answered";
+  alice.Note(kMap, 5, "and again");
+  EXPECT_TRUE(alice.Settle().empty()) << "one report a second is enough";
 
   EXPECT_EQ(0, map.BindClient(alice.sid(), kMap));  // She enters a map.
   alice.Request(kMap, 5, "here");
   EXPECT_EQ("here", alice.Answer());
   bob.Request(kMap, 5, "not bound");
+  EXPECT_EQ("code -9", bob.Answer());
   EXPECT_EQ("2 200", bob.Report()) << "it was bound for alice only";
 
   EXPECT_EQ(0, game.UnbindClient(alice.sid(), kMap));
@@ -287,6 +291,111 @@ TEST(Linkd, WhenAServerLeavesItsClientsAreToldAndGoElsewhere) {
   client.Request(kShop, 5, "y");
   EXPECT_EQ("y", client.Answer());
   EXPECT_TRUE(other.Settle().empty()) << "not bound there";
+}
+
+TEST(Linkd, RequestsUnderWayAtAServerThatDiesAreAnswered) {
+  Gateway gateway;
+  auto dying = std::make_unique<TestProvider>(gateway, "1", 0, /*echo=*/false);
+  dying->Offer({kShop});
+  TestProvider map(gateway, "2", 0, /*echo=*/false);
+  map.OfferDynamic({kMap});
+  TestClient client(gateway, "alice");
+  ASSERT_EQ(0, map.BindClient(client.sid(), kMap));
+  client.Request(kShop, 5, "one", 11);
+  client.Request(kShop, 6, "two", 12);
+  client.Note(kShop, 7, "nobody waits for this");
+  client.Request(kShop, 5, "three", 13);
+  client.Request(kMap, 5, "at the other server", 14);
+  ASSERT_TRUE(dying->AwaitDispatched(4));
+  ASSERT_TRUE(map.AwaitDispatched(1));
+  EXPECT_TRUE(dying
+                  ->Send({client.sid()}, ProtocolTypeId(kShop, 6),
+                         FrameOf(kShop, 6, "in time", FrameFamily::kResponse, 12))
+                  .empty());
+  EXPECT_EQ("in time", client.Answer());
+
+  dying = nullptr;
+
+  for (const std::int64_t call : {11, 13}) {
+    const std::optional<Received> answer = client.Receive();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(FrameFamily::kResponse, answer->family);
+    EXPECT_EQ(ProtocolTypeId(kShop, 5), answer->type);
+    EXPECT_EQ(call, answer->session_id);
+    EXPECT_EQ(-9, answer->code);
+  }
+  EXPECT_TRUE(client.Settle().empty()) << "the other server still has its request";
+  EXPECT_EQ(2U, gateway.refused(Refusal::kLostWithServer));
+  EXPECT_TRUE(map.Send({client.sid()}, ProtocolTypeId(kMap, 5),
+                       FrameOf(kMap, 5, "late", FrameFamily::kResponse, 14))
+                  .empty());
+  EXPECT_EQ("late", client.Answer());
+}
+
+// The client has left the map; what it asked there is still under way.
+TEST(Linkd, RequestsUnderWayAtAFormerServerThatDiesAreAnswered) {
+  Gateway gateway;
+  auto former = std::make_unique<TestProvider>(gateway, "1", 0, /*echo=*/false);
+  former->OfferDynamic({kMap});
+  TestClient client(gateway, "alice");
+  ASSERT_EQ(0, former->BindClient(client.sid(), kMap));
+  client.Request(kMap, 5, "x", 21);
+  ASSERT_TRUE(former->AwaitDispatched(1));
+  ASSERT_EQ(0, former->UnbindClient(client.sid(), kMap));
+
+  former = nullptr;
+
+  EXPECT_EQ("code -9", client.Answer());
+}
+
+// Whatever dies and whenever: every request gets one answer.
+TEST(Linkd, EveryRequestIsAnsweredOnceWhileServersComeAndGo) {
+  Gateway gateway(TestOptions(), {.thread_count = 2});
+  TestProvider steady(gateway, "1");
+  steady.Offer({kRank});
+  std::atomic<bool> stop = false;
+  std::atomic<bool> stopped = false;
+  std::thread servers([&] {
+    for (int round = 0; !stop; ++round) {
+      TestProvider mortal(gateway, "2", 0, /*echo=*/round % 2 == 0);
+      mortal.Offer({kShop});
+      mortal.AwaitDispatched(3);
+    }
+    stopped = true;
+  });
+  int served = 0;
+  int lost = 0;
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<TestClient>(gateway, "c" + std::to_string(i)));
+  }
+  std::int64_t call = 0;
+  for (int round = 0; round < 200; ++round) {
+    for (const auto& client : clients) {
+      constexpr int kTogether = 5;
+      std::set<std::int64_t> waiting;
+      for (int i = 0; i < kTogether; ++i) {
+        waiting.insert(++call);
+        ASSERT_TRUE(client->Request(kShop, 5, "x", call));
+      }
+      while (!waiting.empty()) {
+        const std::optional<Received> got = client->Receive();
+        ASSERT_TRUE(got.has_value());
+        if (got->family != FrameFamily::kResponse) continue;
+        ASSERT_EQ(1U, waiting.erase(got->session_id)) << "answered twice";
+        ASSERT_TRUE(got->code == 0 || got->code == -9) << got->code;
+        ++(got->code == 0 ? served : lost);
+      }
+    }
+  }
+  stop = true;
+  while (!stopped) {  // The last server waits for some messages, too.
+    clients[0]->Note(kShop, 5, "x");
+    clients[0]->Settle();
+  }
+  servers.join();
+  EXPECT_GT(served, 0);
+  EXPECT_GT(lost, 0);
 }
 
 TEST(Linkd, WhenAClientLeavesEachOfItsServersIsToldOnce) {
