@@ -34,6 +34,9 @@ struct ProviderLink {
   // it has taken back.
   std::atomic<std::uint64_t> offer = 0;
 
+  // It has announced that it understands Unbound.
+  std::atomic<bool> hears_unbound = false;
+
   bool overloaded() const {
     return gauge.overload.load(std::memory_order_relaxed) ==
            Zeze::Builtin::Provider::BLoad::eOverload;

@@ -213,8 +213,8 @@ void Linkd::Impl::Authenticate(const ConnectionPtr& client, std::int64_t call,
     // Whoever comes when there is no room is not to blame.
     if (refusal != Refusal::kTooManyTokens) Strike(session, Now());
     ZEZE_LOG_INFO("{}: not authenticated: {}", client->Describe(), identity.error().message());
-    static_cast<void>(
-        client->SendAnswer(linkd_auth::Auth::kDescriptor, call, result_code::kAuthFail, WriteNothing));
+    static_cast<void>(client->SendAnswer(linkd_auth::Auth::kDescriptor, call,
+                                         result_code::kAuthFail, WriteNothing));
     return CloseClient(*client, "it was not authenticated");
   }
   if (Result<void> accepted = Accept(*client, identity.value()); !accepted.ok()) return;
@@ -445,22 +445,21 @@ Linkd::Impl::Forwarded Linkd::Impl::TryForward(ClientSession& session,
 }
 
 bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link,
-                             const std::vector<std::int32_t>& modules,
-                             std::optional<std::uint64_t> offer) {
+                             const std::vector<std::int32_t>& modules, std::uint64_t offer) {
   const MutexLock lock(session.mutex);
-  if (link->closed || session.closed) return false;
-  if (offer.has_value() && *offer != link->offer) return false;
+  if (link->closed || session.closed || offer != link->offer) return false;
   for (const std::int32_t module : modules) {
     const ProviderLink* before = session.bindings.Find(module);
-    if (before != nullptr && before != link.get()) session.NoteFormer(before->id);
+    // The client stays at the servers that it has for other modules.
+    if (before != nullptr && before->connection->IsOpen()) continue;
     session.bindings.Bind(module, link);
   }
   return true;
 }
 
 // The module is not bound, or its server does not answer any more.
-void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session,
-                                 const Forward& message, bool was_bound) {
+void Linkd::Impl::ForwardUnbound(Connection& client, ClientSession& session, const Forward& message,
+                                 bool was_bound) {
   const RawFrame& frame = message.frame;
   const NetAddress& peer = client.peer_address();
   std::string source(peer.bytes());

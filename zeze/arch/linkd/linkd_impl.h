@@ -102,9 +102,14 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   Forwarded TryForward(ClientSession& session, const Forward& message) const;
   void ForwardUnbound(Connection& client, ClientSession& session, const Forward& message,
                       bool was_bound);
-  bool BindChosen(ClientSession& session, const ProviderLinkPtr& link,
-                  const std::vector<std::int32_t>& modules,
-                  std::optional<std::uint64_t> offer = std::nullopt);
+  // Binds those of the server's static modules that are free. False if it has gone or offers other
+  // modules by now.
+  static bool BindChosen(ClientSession& session, const ProviderLinkPtr& link,
+                         const std::vector<std::int32_t>& modules, std::uint64_t offer);
+  // Binds modules to the server that asks for it; servers that had them are told. False if it, or
+  // the client, has gone.
+  static bool TakeOver(ClientSession& session, const ProviderLinkPtr& link,
+                       const ProviderDirectory::Modules& modules) ZEZE_REQUIRES(session.mutex);
   // If it is a request.
   static void AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code);
   static void AnswerCall(Connection& client, std::int64_t type, std::int64_t call,

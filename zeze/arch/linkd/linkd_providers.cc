@@ -128,6 +128,7 @@ void Linkd::Impl::UnbindEverywhere(ProviderLink& link) {
 void Linkd::Impl::OnAnnounce(const Message<provider::AnnounceProviderInfo>& message) {
   const ProviderLinkPtr link = LinkOf(*message.connection);
   const provider::BAnnounceProviderInfo& info = message.argument;
+  link->hears_unbound = info.HearsUnbound;
   // Of the server before: it is the same one, which has noticed sooner that its connection broke.
   ProviderLinkPtr replaced;
   {
@@ -203,18 +204,42 @@ void Linkd::Impl::OnBind(Request<provider::Bind> request) {
     static_cast<void>(request.AnswerCode(CodeOf(*link, checked)));
     return;
   }
-  bool all = true;
+  std::size_t bound = 0;
   for (const std::int64_t sid : bind.linkSids) {
     const ConnectionPtr client = sessions_.Find(sid);
-    if (client == nullptr) {
-      all = false;
-      continue;
+    if (client == nullptr) continue;
+    auto& session = *client->state<ClientSession>();
+    const MutexLock lock(session.mutex);
+    if (!TakeOver(session, link, bind.modules)) continue;
+    // Under the lock: if another server takes the last client over, this one gets its answer first,
+    // and then hears of it.
+    if (++bound == bind.linkSids.size()) {
+      static_cast<void>(request.AnswerCode(provider::Bind::Success));
+      return;
     }
-    std::vector<std::int32_t> modules;
-    for (const auto& [module, about] : bind.modules) modules.push_back(module);
-    all = BindChosen(*client->state<ClientSession>(), link, modules) && all;
   }
-  static_cast<void>(request.AnswerCode(all ? provider::Bind::Success : provider::Bind::Failed));
+  static_cast<void>(request.AnswerCode(provider::Bind::Failed));
+}
+
+bool Linkd::Impl::TakeOver(ClientSession& session, const ProviderLinkPtr& link,
+                           const ProviderDirectory::Modules& modules) {
+  if (link->closed || session.closed) return false;
+  std::map<ProviderLink*, provider::BUnbound> taken;
+  for (const auto& [module, about] : modules) {
+    ProviderLink* before = session.bindings.Find(module);
+    if (before != nullptr && before != link.get()) taken[before].modules.Add(module);
+  }
+  for (auto& [owner, notice] : taken) {
+    session.NoteFormer(owner->id);
+    if (!owner->hears_unbound) continue;
+    notice.account = session.account;
+    notice.linkSid = session.sid;
+    if (session.user_state != nullptr) notice.userState = *session.user_state;
+    // A server that cannot be told has gone, or is as good as gone.
+    static_cast<void>(owner->connection->Send<provider::Unbound>(notice));
+  }
+  for (const auto& [module, about] : modules) session.bindings.Bind(module, link);
+  return true;
 }
 
 void Linkd::Impl::OnUnbind(Request<provider::UnBind> request) {

@@ -173,6 +173,73 @@ TEST(Linkd, Seed001DynamicModulesGoToWhoeverBoundTheClient) {
   EXPECT_EQ(1, map.BindClient(alice.sid() + 1000, kMap)) << "there is no such client";
 }
 
+TEST(Linkd, AServerHearsThatAnotherOneHasTakenItsClient) {
+  Gateway gateway;
+  TestProvider first(gateway, "1");
+  TestProvider second(gateway, "2");
+  for (TestProvider* map : {&first, &second}) map->OfferDynamic({kMap, kMap + 1});
+  TestClient alice(gateway, "alice");
+  EXPECT_EQ(0, first.BindClient(alice.sid(), kMap));
+  EXPECT_EQ(0, first.BindClient(alice.sid(), kMap + 1));
+  first.Tell<provider::SetUserState>({.linkSid = alice.sid(), .userState = {.context = "77"}});
+  first.Settle();
+
+  EXPECT_EQ(0, second.BindClient(alice.sid(), kMap));
+
+  ASSERT_TRUE(first.unbound.Await([](const auto& all) { return all.size() == 1; }));
+  const provider::BUnbound notice = first.unbound.value().front();
+  EXPECT_EQ("alice", notice.account);
+  EXPECT_EQ(alice.sid(), notice.linkSid);
+  EXPECT_EQ("77", notice.userState.context);
+  EXPECT_EQ(1U, notice.modules.size());
+  EXPECT_TRUE(notice.modules.Contains(kMap));
+  alice.Request(kMap, 5, "x");
+  EXPECT_EQ("x", alice.Answer());
+  alice.Request(kMap + 1, 5, "y");
+  EXPECT_EQ("y", alice.Answer());
+  EXPECT_EQ(1U, second.dispatched.value().size());
+  EXPECT_EQ(1U, first.dispatched.value().size());
+  // Bound again by its owner, or unbound by it: nobody else is concerned.
+  EXPECT_EQ(0, second.BindClient(alice.sid(), kMap));
+  EXPECT_EQ(0, second.UnbindClient(alice.sid(), kMap));
+  EXPECT_TRUE(second.unbound.value().empty());
+}
+
+TEST(Linkd, ServersThatDoNotUnderstandItAreNotToldThatAClientWasTaken) {
+  Gateway gateway;
+  TestProvider first(gateway, "1", 0, true, TestProvider::kOldPrefix);
+  TestProvider second(gateway, "2", 0, true, TestProvider::kOldPrefix);
+  for (TestProvider* map : {&first, &second}) map->OfferDynamic({kMap});
+  TestClient alice(gateway, "alice");
+  EXPECT_EQ(0, first.BindClient(alice.sid(), kMap));
+  EXPECT_EQ(0, second.BindClient(alice.sid(), kMap));
+  first.Settle();
+
+  EXPECT_TRUE(first.unbound.value().empty());
+  EXPECT_FALSE(first.closed.value());
+}
+
+// Or a server that is chosen for another module would take this one from a server that does not
+// know of it.
+TEST(Linkd, AffinityDoesNotTakeModulesFromTheServerThatAClientHas) {
+  Gateway gateway;
+  TestProvider narrow(gateway, "1");
+  narrow.Offer({kRank});
+  TestClient alice(gateway, "alice");
+  alice.Request(kRank, 5, "x");
+  EXPECT_EQ("x", alice.Answer());
+  TestProvider wide(gateway, "2");
+  wide.Offer({kShop, kRank});
+
+  for (const std::int32_t module : {kShop, kRank}) {
+    alice.Request(module, 5, "y");
+    EXPECT_EQ("y", alice.Answer());
+  }
+
+  EXPECT_EQ(2U, narrow.dispatched.value().size());
+  EXPECT_EQ(1U, wide.dispatched.value().size());
+}
+
 TEST(Linkd, AnotherKindOfServerCannotTakeAModule) {
   Gateway gateway;
   TestProvider game(gateway, "1");
@@ -192,10 +259,10 @@ TEST(Linkd, AnotherKindOfServerCannotTakeAModule) {
     }
     EXPECT_EQ(1U, mall.dispatched.value().size()) << "of its own module";
     EXPECT_EQ(3U, gateway.refused(Refusal::kModuleOfOthers));
-    EXPECT_THAT(log.lines(), ::testing::Contains(::testing::AllOf(
-                                 ::testing::StartsWith("error: "),
-                                 ::testing::HasSubstr("Game.Module#100"),
-                                 ::testing::HasSubstr("Mall.Module#100"))));
+    EXPECT_THAT(log.lines(),
+                ::testing::Contains(::testing::AllOf(::testing::StartsWith("error: "),
+                                                     ::testing::HasSubstr("Game.Module#100"),
+                                                     ::testing::HasSubstr("Mall.Module#100"))));
   }
 
   // The others have left; their module is dead, and nothing else.

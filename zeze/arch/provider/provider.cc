@@ -85,6 +85,10 @@ class Provider::Impl {
     ZEZE_CHECK(links_ == nullptr);
     on_link_broken_ = std::move(handler);
   }
+  void OnUnbound(UnboundHandler handler) {
+    ZEZE_CHECK(links_ == nullptr);
+    on_unbound_ = std::move(handler);
+  }
   void SetOnlineCounter(std::function<OnlineCount()> counter) {
     ZEZE_CHECK(links_ == nullptr);
     online_counter_ = std::move(counter);
@@ -113,6 +117,7 @@ class Provider::Impl {
   const ProviderOptions options_;
   std::vector<Module*> modules_;
   LinkBrokenHandler on_link_broken_;
+  UnboundHandler on_unbound_;
   std::function<OnlineCount()> online_counter_;
 
   ModuleBinds::Offer offer_;
@@ -144,7 +149,8 @@ internal::Introduction Provider::Impl::Introduce() const {
                                .ProviderDirectIp = options_.direct_ip,
                                .ProviderDirectPort = options_.direct_port,
                                .AppVersion = options_.app_version,
-                               .DisableChoice = true};
+                               .DisableChoice = true,
+                               .HearsUnbound = true};
   for (const auto& [id, module] : offer_.static_modules) {
     introduction.static_modules.modules.Put(id, module);
   }
@@ -178,6 +184,7 @@ Result<void> Provider::Impl::Start(bool ready) {
     if (Result<void> added = dispatcher_->AddModule(*module); !added.ok()) return added;
   }
   dispatcher_->OnLinkBroken(on_link_broken_);
+  dispatcher_->OnUnbound(on_unbound_);
   StartLinks();
   if (ready) links_->SetReady(true);
   if (Result<void> registered = agent_.Edit({.add = registrations_}); !registered.ok()) {
@@ -209,6 +216,10 @@ void Provider::Impl::StartLinks() {
           .on_broken =
               [this](LinkConnection& connection, const wire::BLinkBroken& broken) {
                 dispatcher_->LinkBroken(connection, broken);
+              },
+          .on_unbound =
+              [this](LinkConnection& connection, const wire::BUnbound& taken) {
+                dispatcher_->Unbound(connection, taken);
               }});
 }
 
@@ -265,6 +276,10 @@ void Provider::AddModule(Module& module) {
 
 void Provider::OnLinkBroken(LinkBrokenHandler handler) {
   impl_->OnLinkBroken(std::move(handler));
+}
+
+void Provider::OnUnbound(UnboundHandler handler) {
+  impl_->OnUnbound(std::move(handler));
 }
 
 void Provider::SetOnlineCounter(std::function<OnlineCount()> counter) {

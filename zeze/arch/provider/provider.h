@@ -92,6 +92,14 @@ class Provider {
                                                const Zeze::Builtin::Provider::BLinkBroken& broken)>;
   void OnLinkBroken(LinkBrokenHandler handler);
 
+  // Another server has bound a client for dynamic modules that were bound to this one: from now on
+  // their messages go there. Not called if this server has unbound the client itself, or bound it
+  // again since. After what the client has sent to this server before; on a worker. Only our gateway
+  // tells it; those of Zeze 1.6 say nothing.
+  using UnboundHandler = std::function<void(const LinkAddress& address,
+                                            const Zeze::Builtin::Provider::BUnbound& taken)>;
+  void OnUnbound(UnboundHandler handler);
+
   // How many users are here, and how many came since the last call; for the load report. Called
   // about once a second on a network thread: it must not wait.
   struct OnlineCount {

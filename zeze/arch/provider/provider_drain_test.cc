@@ -21,6 +21,7 @@
 #include "zeze/arch/provider/testing/demo_server.h"
 #include "zeze/arch/provider/testing/fake_linkd.h"
 #include "zeze/arch/provider/testing/provider_fixture.h"
+#include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/net/frame.h"
 #include "zeze/transaction/result_code.h"
@@ -36,6 +37,7 @@ using demo::Game::Wait;
 using demo::Map::Move;
 using ::testing::Contains;
 using testing::DemoMap;
+using testing::DemoOptions;
 using testing::DemoServer;
 using testing::FakeLinkd;
 using ::testing::IsEmpty;
@@ -110,6 +112,43 @@ TEST_F(ProviderDrainTest, ClientsOfDynamicModulesAreUnboundAndTold) {
   EXPECT_EQ(client.kicks[0].code, wire::BKick::ErrorReconnectServer);
   EXPECT_EQ(client.kicks[0].control, wire::BKick::eControlReportClient);
   EXPECT_FALSE(client.closed);
+}
+
+// They are on another server's map, and need not come again.
+TEST_F(ProviderDrainTest, DoesNotTellClientsThatAnotherServerHasTaken) {
+  StartLinkd();
+  Mutex mutex;
+  CondVar changed;
+  std::vector<wire::BUnbound> heard;
+  servers_.push_back(std::make_unique<DemoServer>(registry_, DemoOptions{.server_id = 1}));
+  DemoServer& first = *servers_.back();
+  first.provider().OnUnbound([&](const LinkAddress& address, const wire::BUnbound& taken) {
+    EXPECT_EQ(address, (LinkAddress{linkd_->link_name(), taken.linkSid}));
+    MutexLock lock(mutex);
+    heard.push_back(taken);
+    changed.NotifyAll();
+  });
+  first.Start();
+  DemoServer& second = StartServer({.server_id = 2});
+  ASSERT_TRUE(linkd_->AwaitServers(kGame, 2));
+  const std::int64_t ann = linkd_->AddClient("ann");
+  DemoMap::Enter(first.provider().links(), {linkd_->link_name(), ann});
+  ASSERT_TRUE(linkd_->Await([&] { return linkd_->client(ann).bound.contains(kMap); }));
+  const std::int64_t owner = linkd_->client(ann).bound.at(kMap);
+
+  DemoMap::Enter(second.provider().links(), {linkd_->link_name(), ann});
+  ASSERT_TRUE(linkd_->Await([&] { return linkd_->client(ann).bound.at(kMap) != owner; }));
+  {
+    MutexLock lock(mutex);
+    while (heard.empty()) changed.Wait(mutex);
+    ASSERT_THAT(heard, SizeIs(1));
+    EXPECT_EQ(heard[0].account, "ann");
+    EXPECT_TRUE(heard[0].modules.Contains(kMap));
+  }
+  first.provider().Stop();
+
+  EXPECT_THAT(linkd_->client(ann).kicks, IsEmpty());
+  EXPECT_TRUE(linkd_->Call<Move>(ann, {}).ok());
 }
 
 TEST_F(ProviderDrainTest, BindsNobodyAnyMore) {

@@ -145,6 +145,8 @@ struct Dispatched {
 class TestProvider {
  public:
   static constexpr std::string_view kPrefix = "Game.Module#";
+  // Servers of this kind are of Zeze 1.6.
+  static constexpr std::string_view kOldPrefix = "Old.Module#";
 
   explicit TestProvider(const Gateway& gateway, const std::string& identity,
                         std::int64_t version = 0, bool echo = true,
@@ -159,6 +161,9 @@ class TestProvider {
         [this](const Message<provider::Dispatch>& message) { OnDispatch(message.argument); });
     service_.Handle<provider::LinkBroken>([this](const Message<provider::LinkBroken>& message) {
       broken.Change([&](auto& all) { all.push_back(message.argument); });
+    });
+    service_.Handle<provider::Unbound>([this](const Message<provider::Unbound>& message) {
+      unbound.Change([&](auto& all) { all.push_back(message.argument); });
     });
     service_.OnClose([this](const ConnectionPtr&, const Error&) {
       closed.Change([](bool& value) { value = true; });
@@ -175,7 +180,8 @@ class TestProvider {
                                                     .ProviderDirectIp = "10.0.0." + identity,
                                                     .ProviderDirectPort = 7000,
                                                     .AppVersion = version << 48,
-                                                    .DisableChoice = true})
+                                                    .DisableChoice = true,
+                                                    .HearsUnbound = prefix != kOldPrefix})
             .ok());
   }
   ~TestProvider() { service_.Stop(); }
@@ -254,6 +260,7 @@ class TestProvider {
 
   Watched<std::vector<Dispatched>> dispatched;
   Watched<std::vector<provider::BLinkBroken>> broken;
+  Watched<std::vector<provider::BUnbound>> unbound;
   Watched<bool> closed;
 
  private:

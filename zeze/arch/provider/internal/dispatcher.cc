@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -296,20 +297,36 @@ void Dispatcher::Kick(const Link& link, std::int64_t sid, std::int32_t code,
 
 void Dispatcher::LinkBroken(LinkConnection& connection, const wire::BLinkBroken& broken) {
   if (!on_link_broken_) return;
-  auto call = [this, accepted = Accepted(*this), broken,
-               address = LinkAddress{connection.link->name(), broken.linkSid}] {
-    on_link_broken_(address, broken);
-  };
-  // Behind what the client has sent before.
-  const std::string_view account = broken.account;
+  PostNews("link broken", broken.account, broken.linkSid,
+           [this, broken, address = LinkAddress{connection.link->name(), broken.linkSid}] {
+             on_link_broken_(address, broken);
+           });
+}
+
+void Dispatcher::Unbound(LinkConnection& connection, const wire::BUnbound& taken) {
+  if (!on_unbound_) return;
+  PostNews("unbound", taken.account, taken.linkSid, [this, link = connection.link, taken] {
+    // A handler before may have asked for the client again.
+    wire::BUnbound still = taken;
+    still.modules.Clear();
+    for (const std::int32_t module : taken.modules) {
+      if (!link->IsBound(taken.linkSid, module)) still.modules.Add(module);
+    }
+    if (!still.modules.empty()) on_unbound_({link->name(), taken.linkSid}, still);
+  });
+}
+
+void Dispatcher::PostNews(const char* name, std::string_view account, std::int64_t sid,
+                          std::function<void()> call) {
+  auto news = [accepted = Accepted(*this), call = std::move(call)] { call(); };
   TaskOneByOneByKey& lanes = application_.one_by_one();
-  auto shared = std::make_shared<decltype(call)>(std::move(call));
-  Task task("link broken", [shared] { (*shared)(); });
-  const Result<void> posted = account.empty() ? lanes.Post(broken.linkSid, std::move(task))
-                                              : lanes.Post(account, std::move(task));
+  auto shared = std::make_shared<decltype(news)>(std::move(news));
+  Task task(name, [shared] { (*shared)(); });
+  const Result<void> posted =
+      account.empty() ? lanes.Post(sid, std::move(task)) : lanes.Post(account, std::move(task));
   if (posted.ok() || posted.error().code() != ErrorCode::kOverloaded) return;
-  // It must not be lost; there is at most one for each client.
-  application_.workers().Post(Task("link broken", [shared] { (*shared)(); }));
+  // It must not be lost; there are few for each client.
+  application_.workers().Post(Task(name, [shared] { (*shared)(); }));
 }
 
 }  // namespace zeze::arch::internal

@@ -56,11 +56,15 @@ class Dispatcher {
   // Before anything is dispatched.
   Result<void> AddModule(Module& module);
   void OnLinkBroken(LinkBrokenHandler handler) { on_link_broken_ = std::move(handler); }
+  using UnboundHandler = std::function<void(const LinkAddress& address,
+                                            const Zeze::Builtin::Provider::BUnbound& taken)>;
+  void OnUnbound(UnboundHandler handler) { on_unbound_ = std::move(handler); }
 
   // A message of a client, on the network thread of its connection. An error is the gateway's
   // fault: the connection to it is of no use any more.
   Result<void> Dispatch(LinkConnection& connection, const Frame& dispatch);
   void LinkBroken(LinkConnection& connection, const Zeze::Builtin::Provider::BLinkBroken& broken);
+  void Unbound(LinkConnection& connection, const Zeze::Builtin::Provider::BUnbound& taken);
 
   void SetLoad(LoadLevel level) { load_ = level; }
 
@@ -89,6 +93,9 @@ class Dispatcher {
   void DispatchTo(const Handling& handling, LinkConnection& connection,
                   const DispatchView& message);
   void Execute(const Handling& handling, std::unique_ptr<Request> request);
+  // After what the client has sent before; never lost.
+  void PostNews(const char* name, std::string_view account, std::int64_t sid,
+                std::function<void()> call);
   bool HasRoom(const Client& client) const;
   void Refuse(const Handling& handling, const Link& link, std::int64_t sid, const Frame& frame);
   void Answer(const Handling& handling, const Link& link, std::int64_t sid, const Frame& request,
@@ -100,6 +107,7 @@ class Dispatcher {
   Application& application_;
   const Options options_;
   LinkBrokenHandler on_link_broken_;
+  UnboundHandler on_unbound_;
   boost::unordered_flat_map<std::int64_t, Handling> handlings_;  // By type id; fixed after Start.
   TaskOneByOneByKey critical_;
 

@@ -30,22 +30,40 @@ class Link {
   void Open(ConnectionPtr connection) {
     MutexLock lock(mutex_);
     connection_ = std::move(connection);
-    bound_.clear();  // The gateway has forgotten, too.
+    ForgetBound();  // The gateway has forgotten, too.
   }
   // False if another one is open by now.
   bool Close(const Connection& connection) {
     MutexLock lock(mutex_);
     if (connection_.get() != &connection) return false;
     connection_ = nullptr;
-    bound_.clear();
+    ForgetBound();
     return true;
   }
 
   // Dynamic modules that clients were bound for, so that they can be unbound at the end.
   using ClientsByModule = std::map<std::int32_t, std::set<std::int64_t>>;
-  void NoteBound(std::int64_t sid, std::int32_t module) {
+  // When the gateway is asked to bind it, and when it has answered.
+  void NoteBinding(std::int64_t sid, std::int32_t module) {
     MutexLock lock(mutex_);
     bound_[module].insert(sid);
+    ++asked_[{sid, module}];
+  }
+  void NoteBindAnswer(std::int64_t sid, std::int32_t module) {
+    MutexLock lock(mutex_);
+    const auto asked = asked_.find({sid, module});
+    if (asked != asked_.end() && --asked->second == 0) asked_.erase(asked);
+  }
+  // The gateway says that another server has taken the client over. False: this server has unbound
+  // it before, or has asked for it again since.
+  bool NoteTaken(std::int64_t sid, std::int32_t module) {
+    MutexLock lock(mutex_);
+    return !asked_.contains({sid, module}) && bound_[module].erase(sid) != 0;
+  }
+  bool IsBound(std::int64_t sid, std::int32_t module) const {
+    MutexLock lock(mutex_);
+    const auto sids = bound_.find(module);
+    return sids != bound_.end() && sids->second.contains(sid);
   }
   void NoteUnbound(std::int64_t sid, std::int32_t module) {
     MutexLock lock(mutex_);
@@ -61,10 +79,17 @@ class Link {
   }
 
  private:
+  void ForgetBound() ZEZE_REQUIRES(mutex_) {
+    bound_.clear();
+    asked_.clear();
+  }
+
   const std::string name_;
   mutable Mutex mutex_;
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
   ClientsByModule bound_ ZEZE_GUARDED_BY(mutex_);
+  // Binds without an answer yet.
+  std::map<std::pair<std::int64_t, std::int32_t>, int> asked_ ZEZE_GUARDED_BY(mutex_);
 };
 
 using LinkPtr = std::shared_ptr<Link>;

@@ -149,6 +149,17 @@ LinkSet::LinkSet(IoThreads& io, ServiceOptions options, ConnectorOptions connect
         handlers_.on_broken(state, message.argument);
       },
       at_once);
+  service_.Handle<wire::Unbound>(
+      [this](const Message<wire::Unbound>& message) {
+        auto& state = *message.connection->state<LinkConnection>();
+        wire::BUnbound taken = message.argument;
+        taken.modules.Clear();
+        for (const std::int32_t module : message.argument.modules) {
+          if (state.link->NoteTaken(taken.linkSid, module)) taken.modules.Add(module);
+        }
+        if (!taken.modules.empty()) handlers_.on_unbound(state, taken);
+      },
+      at_once);
   // Reserved: it says nothing yet.
   service_.Handle<wire::AnnounceLinkInfo>([](const Message<wire::AnnounceLinkInfo>&) {}, at_once);
 }
@@ -420,11 +431,12 @@ Result<void> LinkSet::Bind(const LinkAddress& to, std::span<const std::int32_t> 
   const ConnectionPtr connection = link.value()->connection();
   if (connection == nullptr) return NotConnected(to.link_name);
   // Noted before: a client that leaves meanwhile takes the note away.
-  for (const std::int32_t module : modules) link.value()->NoteBound(to.link_sid, module);
+  for (const std::int32_t module : modules) link.value()->NoteBinding(to.link_sid, module);
   Result<void> sent = CallFor<wire::Bind>(
       connection, BindOf(to.link_sid, modules),
       [to, link = link.value(), ids = std::vector(modules.begin(), modules.end()),
        done = std::move(done)](const RpcReply<wire::Bind>& reply) {
+        for (const std::int32_t module : ids) link->NoteBindAnswer(to.link_sid, module);
         if (reply.outcome == RpcOutcome::kAnswered && !reply.ok()) {
           for (const std::int32_t module : ids) link->NoteUnbound(to.link_sid, module);
         }

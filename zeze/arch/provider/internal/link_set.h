@@ -50,12 +50,15 @@ struct LinkConnection final : ConnectionState {
   bool output_full = false;  // More than a half of its bound waited when the last message came.
 };
 
-// Both run on network threads.
+// All run on network threads.
 struct LinkHandlers {
   std::function<Result<void>(LinkConnection& connection, const Frame& dispatch)> on_dispatch;
   std::function<void(LinkConnection& connection,
                      const Zeze::Builtin::Provider::BLinkBroken& broken)>
       on_broken;
+  // Another server has taken a client over for some modules that were bound to this one.
+  std::function<void(LinkConnection& connection, const Zeze::Builtin::Provider::BUnbound& taken)>
+      on_unbound;
 };
 
 // Thread-safe.

@@ -330,6 +330,18 @@ class FakeLinkd {
     }
   }
 
+  void TellFormer(std::int64_t sid, const Client& client, std::int32_t module, std::int64_t server)
+      ZEZE_REQUIRES(mutex_) {
+    const auto bound = client.bound.find(module);
+    if (bound == client.bound.end() || bound->second == server) return;
+    const Server& former = servers_.at(bound->second);
+    if (!former.announcement.HearsUnbound) return;
+    Zeze::Builtin::Provider::BUnbound notice{
+        .account = client.account, .linkSid = sid, .userState = client.state};
+    notice.modules.Add(module);
+    (void)former.connection->Send<Zeze::Builtin::Provider::Unbound>(notice);
+  }
+
   void CloseLocked(std::int64_t sid) ZEZE_REQUIRES(mutex_) {
     const auto at = clients_.find(sid);
     if (at == clients_.end() || at->second.closed) return;
@@ -452,6 +464,7 @@ inline void FakeLinkd::OnBind(::zeze::Request<Zeze::Builtin::Provider::Bind> req
     if (request.argument().linkSids.empty()) servers_.at(server).static_modules[id] = module;
     for (const std::int64_t sid : request.argument().linkSids) {
       if (const auto at = clients_.find(sid); at != clients_.end() && !at->second.closed) {
+        TellFormer(sid, at->second, id, server);
         at->second.bound[id] = server;
       }
     }
