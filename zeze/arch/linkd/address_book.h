@@ -29,8 +29,8 @@ struct AddressLimits {
   RateLimit attempts = {.per_second = 4, .burst = 40};
   RateLimit messages = {.per_second = 5000, .burst = 10'000};
 
-  // Bad behaviour: a wrong token, a flood, a frame that is too large. So often, and the address is
-  // banned.
+  // Bad behaviour that no honest client shows: a forged token, a flood, a frame that is too large.
+  // More than `burst` at a time, or `per_second` all the time, and the address is banned.
   RateLimit strikes = {.per_second = 1, .burst = 30};
   std::chrono::nanoseconds ban = std::chrono::minutes(1);
 

@@ -35,9 +35,17 @@ class Authenticator {
   virtual ~Authenticator() = default;
 
   // On a worker: it may wait. Errors go to the log, the client hears that it was refused, nothing
-  // more. By their codes they are counted: kCorrupt, the signature is wrong; kNotFound, the token
-  // has expired; kConflict, it was used before; kInUse, it belongs to another connection;
-  // kOverloaded, no more can be checked now; others, it is none.
+  // more. Their codes say how they are counted:
+  //   kCorrupt          the signature is wrong         the client's address gets a strike
+  //   kInvalidArgument  it is not a token at all       the client's address gets a strike
+  //   kNotFound         it has expired
+  //   kConflict         it was used before
+  //   kInUse            it belongs to another connection
+  //   kIncompatible     it is genuine, but not for this gateway as it is now
+  //   kOverloaded       no more can be checked now     the client is told to come again (kBusy)
+  //   others            the check failed, not the client     likewise
+  // Only those that no honest client can show count against an address: after a crash of the
+  // gateway hundreds of players behind one address show tokens that are not good any more.
   virtual Result<ClientIdentity> Authenticate(const Credentials& given) = 0;
 };
 

@@ -470,7 +470,7 @@ TEST_F(HostileClients, ReplayedAndForgedTokensAreRefused) {
   EXPECT_EQ(5U, gateway.refused(Refusal::kReplayedToken));
   EXPECT_EQ(4U, gateway.refused(Refusal::kForgedToken));
   EXPECT_EQ(3U, gateway.refused(Refusal::kExpiredToken));
-  EXPECT_EQ(2U, gateway.refused(Refusal::kBadToken));
+  EXPECT_EQ(2U, gateway.refused(Refusal::kUnsuitableToken));
   EXPECT_EQ(1U, gateway.refused(Refusal::kUnboundToken));
   EXPECT_TRUE(alice.Settle().empty()) << "she is still there";
 }

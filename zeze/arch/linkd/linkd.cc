@@ -68,6 +68,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::kCount)
     "expired token",
     "replayed token",
     "unbound token",
+    "unsuitable token",
+    "token not checked",
     "too many tokens",
     "oversize frame",
     "oversize protocol",

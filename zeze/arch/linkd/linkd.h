@@ -43,12 +43,15 @@ enum class Refusal : std::uint8_t {
   kUnauthenticated,     // Sent something else before.
   kUnauthenticatedBytes,
   kRepeatedAuth,  // Once is enough.
-  kBadToken,      // Not a token, or for somebody else: audience, version, life.
+  kBadToken,      // Not a token.
   kForgedToken,   // The signature is wrong.
   kExpiredToken,
   kReplayedToken,
-  kUnboundToken,   // Of another connection.
-  kTooManyTokens,  // No more of them can be remembered.
+  kUnboundToken,     // Of another connection.
+  kUnsuitableToken,  // Genuine, but for another audience or version, too long, or issued before this
+                     // gateway started.
+  kNotChecked,       // The authenticator could not tell.
+  kTooManyTokens,    // No more of them can be remembered.
   kOversizeFrame,
   kOversizeProtocol,  // Larger than the rule of its protocol allows.
   kMalformed,         // Bytes that are no frames.

@@ -64,8 +64,12 @@ Refusal RefusalOf(const Error& error) {
       return Refusal::kUnboundToken;
     case ErrorCode::kOverloaded:
       return Refusal::kTooManyTokens;
-    default:
+    case ErrorCode::kInvalidArgument:
       return Refusal::kBadToken;
+    case ErrorCode::kIncompatible:
+      return Refusal::kUnsuitableToken;
+    default:
+      return Refusal::kNotChecked;
   }
 }
 
@@ -210,11 +214,11 @@ void Linkd::Impl::Authenticate(const ConnectionPtr& client, std::int64_t call,
   if (!identity.ok()) {
     const Refusal refusal = RefusalOf(identity.error());
     Count(refusal);
-    // Whoever comes when there is no room is not to blame.
-    if (refusal != Refusal::kTooManyTokens) Strike(session, Now());
+    if (refusal == Refusal::kForgedToken || refusal == Refusal::kBadToken) Strike(session, Now());
+    const bool later = refusal == Refusal::kTooManyTokens || refusal == Refusal::kNotChecked;
     ZEZE_LOG_INFO("{}: not authenticated: {}", client->Describe(), identity.error().message());
-    static_cast<void>(client->SendAnswer(linkd_auth::Auth::kDescriptor, call,
-                                         result_code::kAuthFail, WriteNothing));
+    AnswerCall(*client, linkd_auth::Auth::kDescriptor.type_id(), call,
+               later ? result_code::kBusy : result_code::kAuthFail);
     return CloseClient(*client, "it was not authenticated");
   }
   if (Result<void> accepted = Accept(*client, identity.value()); !accepted.ok()) return;

@@ -25,6 +25,7 @@
 #include "zeze/arch/linkd/testing/gateway_fixture.h"
 #include "zeze/arch/linkd/token_authenticator.h"
 #include "zeze/base/testing/captured_log.h"
+#include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
@@ -299,6 +300,59 @@ TEST(Linkd, WrongTokensAreRefusedAndClosed) {
   }
   EXPECT_EQ(1U, gateway.refused(Refusal::kBadToken));
   EXPECT_EQ(1U, gateway.refused(Refusal::kReplayedToken));
+}
+
+// Sixty players behind one address, whose gateway has crashed: all of them show tokens that were
+// issued before its start, were used, or have expired, and come back with new ones.
+TEST(Linkd, HonestClientsWithTokensThatAreNotGoodAnyMoreAreNotBanned) {
+  const admin::OperatorKey key = admin::OperatorKey::Generate().value();
+  zeze::testing::ManualClock clock;
+  LinkdOptions options = TestOptions();
+  options.limits.address = {.connections_max = 0, .attempts = {}};
+  const auto issued_before =
+      SignToken(key, NewToken("alice", "Linkd", std::chrono::minutes(4), clock));
+  clock.Advance(std::chrono::minutes(1));
+  options.authenticator = std::make_shared<TokenAuthenticator>(
+      TokenOptions{.public_keys = {key.public_key()}, .clock = &clock});
+  Gateway gateway(options);
+  const auto show = [&](const std::string& token) {
+    TestClient client(gateway);
+    return client.EndHandshake() ? client.Authenticate(token) : -1000;
+  };
+  const auto used = SignToken(key, NewToken("alice", "Linkd", std::chrono::minutes(1), clock));
+  EXPECT_EQ(0, show(used));
+  const auto other = SignToken(key, NewToken("alice", "Other", std::chrono::minutes(1), clock));
+  const auto expired = SignToken(key, NewToken("alice", "Linkd", std::chrono::seconds(0), clock));
+
+  for (int i = 0; i < 60; ++i) {
+    for (const std::string& token : {issued_before, used, other, expired}) {
+      ASSERT_EQ(-20, show(token));
+    }
+  }
+  EXPECT_TRUE(gateway.linkd.Bans().empty());
+  EXPECT_EQ(120U, gateway.refused(Refusal::kUnsuitableToken));
+  EXPECT_EQ(60U, gateway.refused(Refusal::kReplayedToken));
+  EXPECT_EQ(60U, gateway.refused(Refusal::kExpiredToken));
+  EXPECT_EQ(0, show(SignToken(key, NewToken("alice", "Linkd", std::chrono::minutes(1), clock))));
+
+  const admin::OperatorKey forger = admin::OperatorKey::Generate().value();
+  const auto forged = SignToken(forger, NewToken("alice", "Linkd", std::chrono::minutes(1), clock));
+  for (int i = 0; i < 60 && gateway.linkd.Bans().empty(); ++i) show(forged);
+  EXPECT_EQ(1U, gateway.linkd.Bans().size()) << "forgers still are";
+}
+
+// An account service that is away is not the clients' fault.
+TEST(Linkd, ClientsWhoseTokensCannotBeCheckedAreToldToComeAgain) {
+  LinkdOptions options = TestOptions();
+  options.limits.address = {.connections_max = 0, .attempts = {}};
+  Gateway gateway(options);
+  for (int i = 0; i < 60; ++i) {
+    TestClient client(gateway);
+    ASSERT_TRUE(client.EndHandshake());
+    ASSERT_EQ(-19, client.Authenticate("unavailable"));
+  }
+  EXPECT_TRUE(gateway.linkd.Bans().empty());
+  EXPECT_EQ(60U, gateway.refused(Refusal::kNotChecked));
 }
 
 TEST(Linkd, AnApplicationAuthenticatesInItsOwnWay) {

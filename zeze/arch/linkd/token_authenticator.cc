@@ -35,8 +35,9 @@ std::int64_t Milliseconds(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-Error Wrong(std::string what) {
-  return {ErrorCode::kInvalidArgument, std::move(what)};
+// The account service has signed it, but it does not open this gateway now.
+Error Unsuitable(std::string what) {
+  return {ErrorCode::kIncompatible, std::move(what)};
 }
 
 std::string SignedText(std::string_view payload) {
@@ -83,22 +84,23 @@ bool TokenAuthenticator::IsSigned(std::string_view signature, std::string_view p
 Result<void> TokenAuthenticator::CheckTimes(const BToken& token, std::int64_t now) const {
   // No number is trusted to be one that can be reckoned with.
   if (token.issued < 0 || token.expires < token.issued) {
-    return Wrong(fmt::format("the token is issued at {} and expires at {}, before that",
-                             token.issued, token.expires));
+    return Unsuitable(fmt::format("the token is issued at {} and expires at {}, before that",
+                                  token.issued, token.expires));
   }
   if (now >= token.expires) {
     return Error(ErrorCode::kNotFound,
                  fmt::format("the token expired {} ms ago", now - token.expires));
   }
   if (token.issued > now + options_.clock_skew.count()) {
-    return Wrong(fmt::format("the token comes from {} ms in the future: are the clocks set?",
-                             token.issued - now));
+    return Unsuitable(fmt::format("the token comes from {} ms in the future: are the clocks set?",
+                                  token.issued - now));
   }
   if (token.expires - token.issued > options_.life_max.count()) {
-    return Wrong(fmt::format("the token lives longer than {} ms", options_.life_max.count()));
+    return Unsuitable(fmt::format("the token lives longer than {} ms", options_.life_max.count()));
   }
   if (token.issued < started_) {
-    return Wrong("the token is older than this gateway, which does not know whether it was used");
+    return Unsuitable(
+        "the token is older than this gateway, which does not know whether it was used");
   }
   return {};
 }
@@ -117,7 +119,8 @@ Result<void> TokenAuthenticator::CheckBinding(const BToken& token, const Credent
 
 Result<ClientIdentity> TokenAuthenticator::Authenticate(const Credentials& given) {
   if (given.token.size() <= admin::kSignatureBytes || given.token.size() > kTokenBytesMax) {
-    return Wrong(fmt::format("a token of {} bytes", given.token.size()));
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("a token of {} bytes", given.token.size()));
   }
   const std::string_view signature = given.token.substr(0, admin::kSignatureBytes);
   const std::string_view payload = given.token.substr(admin::kSignatureBytes);
@@ -127,19 +130,19 @@ Result<ClientIdentity> TokenAuthenticator::Authenticate(const Credentials& given
   BToken token;
   ByteReader in(payload);
   token.Decode(in);
-  if (!in.ok()) return Wrong(in.ToError("a token").message());
+  if (!in.ok()) return Unsuitable(in.ToError("a token").message());
   if (token.audience != options_.audience) {
-    return Wrong(
+    return Unsuitable(
         fmt::format("the token is for \"{}\", this is \"{}\"", token.audience, options_.audience));
   }
   if (token.account.empty() || token.account.size() > kAccountBytesMax) {
-    return Wrong(fmt::format("the token's account has {} bytes", token.account.size()));
+    return Unsuitable(fmt::format("the token's account has {} bytes", token.account.size()));
   }
   if (token.id.bytes.size() < kIdBytesMin || token.id.bytes.size() > kIdBytesMax) {
-    return Wrong(fmt::format("the token's id has {} bytes", token.id.bytes.size()));
+    return Unsuitable(fmt::format("the token's id has {} bytes", token.id.bytes.size()));
   }
   if (token.appVersion != 0 && token.appVersion != given.app_version) {
-    return Wrong("the token is for a client of another version");
+    return Unsuitable("the token is for a client of another version");
   }
   if (Result<void> bound = CheckBinding(token, given); !bound.ok()) return bound.error();
   const std::int64_t now = NowMilliseconds();

@@ -93,6 +93,7 @@ class TrustingAuthenticator final : public Authenticator {
   Result<ClientIdentity> Authenticate(const Credentials& given) override {
     if (given.token == "bad") return Error(ErrorCode::kInvalidArgument, "a bad token");
     if (given.token == "used") return Error(ErrorCode::kConflict, "a used token");
+    if (given.token == "unavailable") return Error(ErrorCode::kUnavailable, "nobody knows");
     return ClientIdentity{.account = std::string(given.token), .app_version = given.app_version};
   }
 };
