@@ -32,6 +32,7 @@ namespace {
 // would take.
 constexpr int kSpins = 100;
 
+constexpr std::size_t kRingCapacityMin = 2;
 constexpr std::size_t kRingCapacityMax = 1024;
 
 void Relax() {
@@ -123,7 +124,7 @@ class ThreadPool::Impl {
   CondVar all_idle_;
   std::vector<Worker*> idle_ ZEZE_GUARDED_BY(idle_mutex_);  // The last to sleep wakes first.
   Worker* sentinel_ ZEZE_GUARDED_BY(idle_mutex_) = nullptr;
-  std::uint64_t sentinel_saw_pushed_ ZEZE_GUARDED_BY(idle_mutex_) = 0;
+  std::uint64_t sentinel_saw_posted_ ZEZE_GUARDED_BY(idle_mutex_) = 0;
 
   Mutex join_mutex_;  // Held while threads are joined.
 };
@@ -134,7 +135,8 @@ ThreadPool::Impl::Impl(Options options)
     : options_(std::move(options)),
       eager_thread_count_(options_.eager_thread_count > 0 ? options_.eager_thread_count
                                                           : CoreCount()),
-      queue_(std::min(kRingCapacityMax, std::bit_ceil(options_.queue_length_max))) {
+      queue_(std::clamp(std::bit_ceil(options_.queue_length_max), kRingCapacityMin,
+                        kRingCapacityMax)) {
   ZEZE_CHECK(options_.queue_length_max > 0);
   ZEZE_CHECK(options_.wake_delay > std::chrono::nanoseconds::zero());
   const std::size_t count = options_.thread_count > 0 ? options_.thread_count : CoreCount();
@@ -211,7 +213,7 @@ void ThreadPool::Impl::WakeIfNeeded() {
     } else if (sentinel_ == nullptr) {
       notified = sentinel_ = idle_.back();
       has_sentinel_.store(true);
-      sentinel_saw_pushed_ = queue_.pushed();
+      sentinel_saw_posted_ = queue_.posted();
     }
   }
   // Without the mutex, which the woken thread needs first.
@@ -291,12 +293,12 @@ void ThreadPool::Impl::WaitAsleep(Worker& worker) {
 }
 
 void ThreadPool::Impl::LookAsSentinel(Worker& worker) {
-  if (!queue_.Empty() && queue_.popped() < sentinel_saw_pushed_) {
+  if (!queue_.Empty() && queue_.taken() < sentinel_saw_posted_) {
     const auto self = std::find(idle_.begin(), idle_.end(), &worker);
     Wake(static_cast<std::size_t>(self - idle_.begin()));
     return;
   }
-  sentinel_saw_pushed_ = queue_.pushed();
+  sentinel_saw_posted_ = queue_.posted();
   if (!queue_.Empty()) return;
   // Retires, then looks once more, as in Sleep.
   sentinel_ = nullptr;

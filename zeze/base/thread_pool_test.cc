@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "zeze/base/activity.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/base/testing/captured_log.h"
@@ -77,6 +79,103 @@ TEST(ThreadPool, BlockedTasksDoNotStopOthersAsLongAsAThreadIsLeft) {
   for (std::size_t i = 0; i < kThreads; ++i) pool.Post([&] { all_running.arrive_and_wait(); });
 
   pool.Shutdown(Pending::kRun);
+}
+
+// Holds up whoever moves it for the second time: into the overflow list, after the test whether
+// the ring has room.
+class HeldUpOnItsWay {
+ public:
+  struct State {
+    std::atomic<bool> armed = false;
+    int moves = 0;
+    std::latch arrived{1};
+    std::latch release{1};
+    std::latch ran{1};
+  };
+
+  explicit HeldUpOnItsWay(State& state) : state_(&state) {}
+  HeldUpOnItsWay(HeldUpOnItsWay&& other) noexcept : state_(other.state_) {
+    if (!state_->armed || ++state_->moves != 2) return;
+    state_->arrived.count_down();
+    state_->release.wait();
+  }
+  void operator()() const { state_->ran.count_down(); }
+
+ private:
+  State* state_;
+};
+
+bool AwaitLatch(const std::latch& latch) {
+  const auto deadline = SystemClock().Now() + std::chrono::minutes(1);
+  while (!latch.try_wait() && SystemClock().Now() < deadline) std::this_thread::yield();
+  return latch.try_wait();
+}
+
+// A task reaches the overflow list after the only free thread has emptied the ring and gone to
+// sleep.
+TEST(ThreadPool, BlockedTasksDoNotStrandWhatOverflowed) {
+  ThreadPool pool({.thread_count = 3, .queue_length_max = 2, .eager_thread_count = 2});
+  std::latch all_blocked(3);
+  std::latch release_two(1);
+  std::latch release_one(1);
+  for (std::latch* release : {&release_two, &release_two, &release_one}) {
+    pool.Post([&all_blocked, release] {
+      all_blocked.count_down();
+      release->wait();
+    });
+  }
+  all_blocked.wait();
+  std::latch ring_ran(2);
+  for (int i = 0; i < 2; ++i) pool.Post([&] { ring_ran.count_down(); });
+  HeldUpOnItsWay::State late;
+  Task task{HeldUpOnItsWay(late)};
+  late.armed = true;
+  std::thread poster([&] { pool.Post(std::move(task)); });
+  late.arrived.wait();
+  release_one.count_down();
+  ring_ran.wait();
+  while (pool.GetStatistics().busy_threads > 2) std::this_thread::yield();
+
+  late.release.count_down();
+  poster.join();
+
+  EXPECT_TRUE(AwaitLatch(late.ran)) << "it waits although a thread sleeps";
+  release_two.count_down();
+  pool.Shutdown(Pending::kRun);
+}
+
+// The same by luck, in many ways.
+TEST(ThreadPool, ManyPostersRunEverythingBesideBlockedTasks) {
+  constexpr int kPosters = 4;
+  constexpr int kTasksEach = 5000;
+  ThreadPool pool({.thread_count = 60, .eager_thread_count = 2});
+  std::latch release(1);
+  for (int i = 0; i < 2; ++i) pool.Post([&] { release.wait(); });
+  std::latch left(kPosters * kTasksEach);
+  std::vector<std::thread> posters;
+  for (int t = 0; t < kPosters; ++t) {
+    posters.emplace_back([&] {
+      for (int i = 0; i < kTasksEach; ++i) pool.Post([&] { left.count_down(); });
+    });
+  }
+  for (std::thread& poster : posters) poster.join();
+
+  EXPECT_TRUE(AwaitLatch(left));
+  release.count_down();
+  pool.Shutdown(Pending::kRun);
+}
+
+TEST(ThreadPool, TheSmallestBoundLosesNoTask) {
+  ThreadPool pool({.thread_count = 1, .queue_length_max = 1});
+  std::atomic<int> ran = 0;
+  std::latch release(1);
+  pool.Post([&] { release.wait(); });
+
+  for (int i = 0; i < 10; ++i) pool.Post([&] { ++ran; });
+  release.count_down();
+  pool.Shutdown(Pending::kRun);
+
+  EXPECT_EQ(ran, 10);
 }
 
 TEST(ThreadPool, TaskPostedByABlockedTaskRuns) {

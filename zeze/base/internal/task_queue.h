@@ -21,7 +21,8 @@ namespace zeze::internal {
 
 class TaskQueue {
  public:
-  // The capacity is a power of two.
+  // The capacity is a power of two, and at least 2: with one slot "readable at p" and "writable at
+  // p + 1" would be the same number.
   explicit TaskQueue(std::size_t ring_capacity)
       : mask_(ring_capacity - 1),
         turns_(std::make_unique<std::atomic<std::uint64_t>[]>(ring_capacity)),
@@ -60,13 +61,22 @@ class TaskQueue {
 
   std::size_t OverflowSizeApprox() const { return overflow_size_.load(std::memory_order_relaxed); }
 
-  // How many tasks have ever gone through the ring: in, and out.
-  std::uint64_t pushed() const { return tail_.load(std::memory_order_relaxed); }
-  std::uint64_t popped() const { return head_.load(std::memory_order_relaxed); }
+  // How many tasks have ever come in, the overflow list included, and how many have gone out. Tasks
+  // go out in order, so a task that was there when posted() was read has gone once taken() reaches
+  // it. A task on its way from the overflow list into the ring may be counted twice.
+  std::uint64_t posted() const {
+    const std::size_t overflow = OverflowSizeApprox();
+    return pushed() + overflow;
+  }
+  std::uint64_t taken() const { return popped(); }
 
   std::size_t ring_capacity() const { return mask_ + 1; }
 
  private:
+  // How many tasks have ever gone through the ring: in, and out.
+  std::uint64_t pushed() const { return tail_.load(std::memory_order_relaxed); }
+  std::uint64_t popped() const { return head_.load(std::memory_order_relaxed); }
+
   bool PushToRing(Task&& task) {
     std::uint64_t position = tail_.load(std::memory_order_relaxed);
     while (true) {
