@@ -76,6 +76,8 @@ Refusal RefusalOf(const Error& error) {
 // Outstanding requests of a client that are remembered where their number has no limit.
 constexpr std::size_t kOutstandingMax = 1024;
 
+constexpr auto kEmpty = [](ByteWriter& out) { out.WriteEnd(); };
+
 }  // namespace
 
 std::shared_ptr<ConnectionState> Linkd::Impl::Admit(const NetAddress& peer) {
@@ -193,7 +195,7 @@ Result<void> Linkd::Impl::OnAuth(Connection& client, const Frame& frame) {
     if (!TakeOwnMessage(client, session)) return {};
     Count(Refusal::kRepeatedAuth);
     return client.SendAnswer(linkd_auth::Auth::kDescriptor, frame.session_id,
-                             result_code::kDuplicateRequest, WriteNothing);
+                             result_code::kDuplicateRequest, kEmpty);
   }
   workers_.Post(
       Task("authenticate a client",
@@ -285,7 +287,7 @@ Result<void> Linkd::Impl::OnKeepAlive(Connection& client, const Frame& frame) {
   if (!TakeUnauthenticatedBytes(client, session, frame)) return {};
   if (!TakeOwnMessage(client, session)) return {};
   static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
-  return client.SendAnswer(kKeepAlive, frame.session_id, 0, WriteNothing);
+  return client.SendAnswer(kKeepAlive, frame.session_id, 0, kEmpty);
 }
 
 Result<void> Linkd::Impl::OnClientFrame(Connection& client, const RawFrame& frame) {
@@ -404,7 +406,7 @@ void Linkd::Impl::AnswerCall(Connection& client, std::int64_t type, std::int64_t
   const ProtocolDescriptor protocol{.module_id = static_cast<std::int32_t>(type >> 32),
                                     .protocol_id = static_cast<std::int32_t>(type),
                                     .is_rpc = true};
-  static_cast<void>(client.SendAnswer(protocol, call, code, WriteNothing));
+  static_cast<void>(client.SendAnswer(protocol, call, code, kEmpty));
 }
 
 void Linkd::Impl::AnswerBusy(Connection& client, const RawFrame& frame) {

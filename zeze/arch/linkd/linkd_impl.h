@@ -114,7 +114,6 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   static void AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code);
   static void AnswerCall(Connection& client, std::int64_t type, std::int64_t call,
                          std::int64_t code);
-  static void WriteNothing(ByteWriter& out) { out.WriteEnd(); }
   static void AnswerBusy(Connection& client, const RawFrame& frame);
   static void Report(Connection& client, std::int32_t from, std::int32_t code,
                      std::string_view description);
