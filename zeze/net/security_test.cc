@@ -126,6 +126,28 @@ TEST(ZstdStream, DeliversEverythingAtAFlush) {
   }
 }
 
+TEST(ZstdStream, BeginsWithoutAContextWhereItMay) {
+  for (const std::size_t plain_bytes : {1, 100, 8192, 200'000}) {
+    ZstdEncoder encoder(plain_bytes);
+    ZstdDecoder decoder;
+    std::size_t written = 0;
+    for (int i = 0; i < 300; ++i) {
+      const std::string plain(i % 50 == 0 ? 90'000 : 77, static_cast<char>('a' + i % 7));
+      std::string encoded, decoded;
+      encoder.Write(plain, encoded);
+      encoder.Flush(encoded);
+      ASSERT_TRUE(decoder.Write(encoded, kNoLimit, decoded).ok()) << written;
+      ASSERT_EQ(decoded, plain) << written;
+      if (written + plain.size() <= plain_bytes) {
+        EXPECT_GT(encoded.size(), plain.size());
+      } else if (written > plain_bytes) {
+        EXPECT_LT(encoded.size(), plain.size());
+      }
+      written += plain.size();
+    }
+  }
+}
+
 TEST(ZstdStream, WritesNothingWhenNothingIsPending) {
   ZstdEncoder encoder;
   std::string encoded;

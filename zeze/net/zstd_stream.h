@@ -17,8 +17,10 @@ namespace zeze {
 
 class ZstdEncoder {
  public:
-  // Level 3, no dictionary, no checksum, no content size: what peers send and expect.
-  ZstdEncoder();
+  // Level 3 with a window of 64 KiB, no dictionary, no checksum, no content size. The first
+  // plain_bytes are not compressed, only framed: until they are used up an encoder has no context,
+  // which takes 100 KB and later up to 530 KB.
+  explicit ZstdEncoder(std::size_t plain_bytes = 0);
   ~ZstdEncoder();
   ZstdEncoder(ZstdEncoder&&) noexcept;
   ZstdEncoder& operator=(ZstdEncoder&&) noexcept;
@@ -28,11 +30,18 @@ class ZstdEncoder {
 
  private:
   struct Context;
-  std::unique_ptr<Context> context_;
+
+  // Without a context. Returns the rest of the input, for which there is no room.
+  std::string_view WritePlain(std::string_view input, std::string& output);
+
+  std::size_t plain_left_;
+  bool begun_ = false;                // The header of the stream has been written.
+  std::unique_ptr<Context> context_;  // Made when there is something to compress.
 };
 
 class ZstdDecoder {
  public:
+  // Takes memory when the first bytes come.
   ZstdDecoder();
   ~ZstdDecoder();
   ZstdDecoder(ZstdDecoder&&) noexcept;

@@ -439,6 +439,65 @@ TEST_F(HostileClients, CompressionBombsAreRefused) {
   EXPECT_LT(MemoryInUse(), before + (std::size_t{64} << 20));
 }
 
+// They are connected and not let in; their messages are compressed, and the answers to them.
+TEST_F(HostileClients, StrangersCostLittleMemoryThoughCompressionIsOn) {
+  LinkdOptions options = TestOptions();
+  options.clients.handshake->compress_to_server = CompressType::kZstd;
+  options.clients.handshake->compress_to_client = CompressType::kZstd;
+  gateway_ = std::make_unique<Gateway>(options);
+  std::string wire;
+  {
+    ByteWriter done;
+    EncodeFrame({.protocol_id = kClientDoneId, .payload = std::string_view("\0", 1)}, done);
+    ZstdEncoder zstd;
+    zstd.Write(done.view(), wire);
+    zstd.Write(FrameOf(0, kKeepAliveId, std::string_view("\0", 1), FrameFamily::kRequest, 7), wire);
+    zstd.Flush(wire);
+  }
+  ByteWriter chosen;
+  {
+    ByteWriter payload;
+    ClientChoice choice;
+    choice.compress_to_server = CompressType::kZstd;
+    choice.compress_to_client = CompressType::kZstd;
+    choice.Encode(payload);
+    EncodeFrame({.protocol_id = kClientChoiceId, .payload = payload.view()}, chosen);
+  }
+  std::vector<std::unique_ptr<RawClient>> strangers;
+  const auto connect = [&] {
+    auto& stranger =
+        *strangers.emplace_back(std::make_unique<RawClient>(gateway_->linkd.client_address()));
+    const std::string header = stranger.ReadBytes(kFrameHeaderBytes);
+    ASSERT_EQ(kFrameHeaderBytes, header.size());
+    stranger.ReadBytes(static_cast<unsigned char>(header[8]));
+    ASSERT_TRUE(stranger.Send(chosen.view()));
+    ASSERT_TRUE(stranger.Send(wire));
+    // What ends the handshake is not compressed; the answer to the keep-alive is.
+    const std::string end = stranger.ReadBytes(kFrameHeaderBytes);
+    stranger.ReadBytes(static_cast<unsigned char>(end[8]));
+    ZstdDecoder zstd;
+    std::string answer;
+    while (answer.size() < kFrameHeaderBytes + 2) {
+      const std::string byte = stranger.ReadBytes(1);
+      ASSERT_EQ(1U, byte.size());
+      ASSERT_TRUE(zstd.Write(byte, 1000, answer).ok());
+    }
+  };
+  for (int i = 0; i < 20; ++i) connect();  // What is allocated once.
+  constexpr std::size_t kStrangers = 200;
+  const std::size_t before = MemoryInUse();
+  for (std::size_t i = 0; i < kStrangers; ++i) connect();
+  const std::size_t each = (MemoryInUse() - before) / kStrangers;
+
+  RecordProperty("bytes_of_a_stranger", static_cast<int>(each));
+#if defined(__SANITIZE_ADDRESS__)
+  // What is allocated, of which a decoder uses little.
+  EXPECT_LT(each, 512U << 10);
+#else
+  EXPECT_LT(each, 100U << 10);
+#endif
+}
+
 TEST_F(HostileClients, ReplayedAndForgedTokensAreRefused) {
   const admin::OperatorKey key = admin::OperatorKey::Generate().value();
   LinkdOptions options = TestOptions();

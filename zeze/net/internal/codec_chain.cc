@@ -15,9 +15,17 @@
 
 namespace zeze::internal {
 
+namespace {
+
+// Sent without compression at the beginning of a connection, so that peers which hardly say
+// anything cost no context: whoever connects to a gateway and is not let in gets less than this.
+constexpr std::size_t kPlainBytes = 8 << 10;
+
+}  // namespace
+
 OutputCodec::OutputCodec(CompressType compress, const std::optional<AesKey>& key) {
   if (compress == CompressType::kMppc) compress_.emplace<MppcEncoder>();
-  if (compress == CompressType::kZstd) compress_.emplace<ZstdEncoder>();
+  if (compress == CompressType::kZstd) compress_.emplace<ZstdEncoder>(kPlainBytes);
   if (key.has_value()) encrypt_.emplace(AesCfb::Mode::kEncrypt, *key);
 }
 
