@@ -22,6 +22,7 @@
 #include "bench/fixtures.h"
 #include "bench/measure.h"
 #include "bench/work_directory.h"
+#include "zeze/base/check.h"
 #include "zeze/bean/codec.h"
 #include "zeze/storage/rocksdb/rocksdb_options.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"

@@ -2,6 +2,10 @@
 
 #include <string_view>
 
+#include <fmt/core.h>
+
+#include "zeze/base/usage_error.h"
+
 namespace zeze {
 
 std::string_view ToString(ErrorCode code) {
@@ -30,6 +34,12 @@ std::string_view ToString(ErrorCode code) {
       return "fenced";
   }
   return "unknown";  // A newer peer may send a code that this build does not know.
+}
+
+void internal::ThrowNoValue(const Error& error) {
+  ThrowUsageError(
+      fmt::format("the value of a failed Result was read, test ok() first; it failed because: {}",
+                  error.message()));
 }
 
 }  // namespace zeze

@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 
@@ -45,7 +45,13 @@ class Error {
   std::string message_;
 };
 
-// Either a T or an Error. Reading the side that is not there is a programming error.
+namespace internal {
+
+[[noreturn]] void ThrowNoValue(const Error& error);
+
+}  // namespace internal
+
+// Either a T or an Error. Reading the side that is not there throws UsageError.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -56,19 +62,21 @@ class [[nodiscard]] Result {
 
   T& value() & { return CheckedValue(); }
   const T& value() const& {
-    ZEZE_CHECK(ok());
+    if (!ok()) [[unlikely]]
+      internal::ThrowNoValue(error());
     return *std::get_if<0>(&state_);
   }
   T&& value() && { return std::move(CheckedValue()); }
 
   const Error& error() const {
-    ZEZE_CHECK(!ok());
+    ZEZE_REQUIRE(!ok(), "the error of a Result that has none was read: test ok() first");
     return *std::get_if<1>(&state_);
   }
 
  private:
   T& CheckedValue() {
-    ZEZE_CHECK(ok());
+    if (!ok()) [[unlikely]]
+      internal::ThrowNoValue(error());
     return *std::get_if<0>(&state_);
   }
 
@@ -84,7 +92,7 @@ class [[nodiscard]] Result<void> {
   bool ok() const { return !error_.has_value(); }
 
   const Error& error() const {
-    ZEZE_CHECK(!ok());
+    ZEZE_REQUIRE(!ok(), "the error of a Result that has none was read: test ok() first");
     return *error_;
   }
 

@@ -18,6 +18,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 
@@ -316,7 +317,7 @@ ScheduledTask Scheduler::Every(nanoseconds period, Task task) {
 }
 
 ScheduledTask Scheduler::Every(nanoseconds first_delay, nanoseconds period, Task task) {
-  ZEZE_CHECK(period > nanoseconds::zero());
+  ZEZE_REQUIRE(period > nanoseconds::zero(), "the period of a task must be longer than zero");
   auto job = std::make_shared<ScheduledTask::Job>();
   job->kind = ScheduledTask::Job::Kind::kPeriodic;
   job->period = period;
@@ -326,9 +327,9 @@ ScheduledTask Scheduler::Every(nanoseconds first_delay, nanoseconds period, Task
 }
 
 ScheduledTask Scheduler::Daily(TimeOfDay time, Task task) {
-  ZEZE_CHECK(time.hour >= 0 && time.hour < 24);
-  ZEZE_CHECK(time.minute >= 0 && time.minute < 60);
-  ZEZE_CHECK(time.second >= 0 && time.second < 60);
+  const bool valid = time.hour >= 0 && time.hour < 24 && time.minute >= 0 && time.minute < 60 &&
+                     time.second >= 0 && time.second < 60;
+  ZEZE_REQUIRE(valid, "the time of a daily task is not a time of day");
   auto job = std::make_shared<ScheduledTask::Job>();
   job->kind = ScheduledTask::Job::Kind::kDaily;
   job->time_of_day = time;

@@ -80,7 +80,7 @@ class Scheduler {
   ScheduledTask After(std::chrono::nanoseconds delay, Task task);
 
   // First after a period, then at every further one, counted from the call: what a run takes does
-  // not add up. The period is positive.
+  // not add up. The period is positive; otherwise UsageError is thrown.
   ScheduledTask Every(std::chrono::nanoseconds period, Task task);
   ScheduledTask Every(std::chrono::nanoseconds first_delay, std::chrono::nanoseconds period,
                       Task task);

@@ -70,6 +70,7 @@ class ThreadPool::Impl {
   Result<void> Shutdown(Pending pending, std::chrono::nanoseconds patience);
   Statistics GetStatistics() const;
   const std::string& name() const { return options_.name; }
+  bool OnOwnThread() const { return current_pool == this; }
 
  private:
   enum class State : std::uint8_t { kOpen, kClosing, kStopped };
@@ -80,8 +81,6 @@ class ThreadPool::Impl {
     bool woken = false;  // Guarded by idle_mutex_, as is every other use of wake_up.
     std::thread thread;
   };
-
-  bool OnOwnThread() const { return current_pool == this; }
 
   void Run(Worker& worker);
   bool Search(Task& task, bool counted);
@@ -409,6 +408,10 @@ Result<void> ThreadPool::TryPost(Task task) {
 
 void ThreadPool::Post(Task task) {
   impl_->Post(std::move(task));
+}
+
+bool ThreadPool::OnOwnThread() const {
+  return impl_->OnOwnThread();
 }
 
 void ThreadPool::Shutdown(Pending pending) {

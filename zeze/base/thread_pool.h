@@ -92,6 +92,9 @@ class ThreadPool final : public Executor {
   // than patience. The pool stays closed then; call either again to wait on.
   Result<void> ShutdownWithin(std::chrono::nanoseconds patience, Pending pending);
 
+  // Whether a task of this pool runs on the calling thread.
+  bool OnOwnThread() const;
+
   Statistics GetStatistics() const;
 
   const std::string& name() const;

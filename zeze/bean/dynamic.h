@@ -21,7 +21,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 
 namespace zeze {
@@ -112,6 +113,15 @@ class Dynamic {
     return &static_cast<const internal::DynamicValue<Bean>*>(node_)->value;
   }
 
+  // The bean of a variable that must hold one of this type; throws UsageError when it does not.
+  template <typename Bean>
+  const Bean& Get() const {
+    const Bean* bean = As<Bean>();
+    if (bean == nullptr) [[unlikely]]
+      internal::ThrowWrongChoice(TypeIdOf<Bean>(), type_id());
+    return *bean;
+  }
+
   template <typename Bean>
   void Set(Bean bean) {
     auto* node = new internal::DynamicValue<Bean>(TypeIdOf<Bean>(), std::move(bean));
@@ -138,8 +148,7 @@ class Dynamic {
     }
     const Dynamic guard(*this);  // An assignment inside the callback cannot free the value.
     std::forward<Edit>(edit)(node->value);
-    const bool assigned_inside_its_own_update = node_ != guard.node_;
-    ZEZE_CHECK(!assigned_inside_its_own_update);
+    ZEZE_REQUIRE(node_ == guard.node_, internal::kEditedInUpdate);
     return true;
   }
 

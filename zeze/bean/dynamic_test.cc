@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/list.h"
 
 namespace zeze {
@@ -45,11 +46,20 @@ TEST(DynamicTest, HoldsOneOfItsChoices) {
   EXPECT_EQ(part.type_id(), 1);
   EXPECT_EQ(part.As<Sword>()->edge, 7);
   EXPECT_EQ(part.As<Chest>(), nullptr);
+  EXPECT_EQ(part.Get<Sword>().edge, 7);
+  EXPECT_THROW((void)part.Get<Chest>(), UsageError);
 
   part = Chest{};
   EXPECT_TRUE(part.Is<Chest>());
   part.Clear();
   EXPECT_TRUE(part.empty());
+  EXPECT_THROW((void)part.Get<Chest>(), UsageError);
+}
+
+TEST(DynamicTest, ThrowsWhenAnUpdateAssignsItsOwnVariable) {
+  Part part;
+  part.Set(Sword{1});
+  EXPECT_THROW(part.Update<Sword>([&](Sword&) { part = Chest{}; }), UsageError);
 }
 
 TEST(DynamicTest, EditingACopyLeavesTheOriginal) {

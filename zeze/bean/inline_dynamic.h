@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "zeze/bean/dynamic.h"
+#include "zeze/bean/internal/slip.h"
 
 namespace zeze {
 
@@ -59,6 +60,17 @@ class InlineDynamic {
   template <typename Bean>
   const Bean* As() const {
     return std::get_if<Bean>(&held_);
+  }
+
+  // The bean of a variable that must hold one of this type; throws UsageError when it does not.
+  template <typename Bean>
+  const Bean& Get() const {
+    const Bean* bean = As<Bean>();
+    if (bean == nullptr) [[unlikely]] {
+      internal::ThrowWrongChoice(internal::ChoiceIdOf<Bean, typename Choices::List>::kValue,
+                                 type_id());
+    }
+    return *bean;
   }
 
   template <typename Bean>

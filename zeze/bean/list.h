@@ -27,9 +27,10 @@
 #include <iterator>
 #include <utility>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/hash.h"
 #include "zeze/bean/internal/sequence.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 #include "zeze/bean/internal/stable_iterator.h"
 
@@ -62,9 +63,9 @@ class List {
   std::size_t size() const { return root_ == nullptr ? 0 : root_->size; }
   bool empty() const { return root_ == nullptr; }
 
-  // The index must be below size().
+  // The index must be below size(); this and every other index out of range throws UsageError.
   const T& operator[](std::size_t index) const {
-    ZEZE_CHECK(index < size());
+    CheckIndex(index, size());
     return Slot::Read(internal::SequenceAt(root_, index, SlotBytes()));
   }
   const T& Get(std::size_t index) const { return (*this)[index]; }
@@ -94,18 +95,18 @@ class List {
 
   // Replaces the element at an index below size().
   void Set(std::size_t index, T value) {
-    ZEZE_CHECK(index < size());
+    CheckIndex(index, size());
     Slot::Write(internal::SequenceMutable(root_, index, Traits::Ops())) = std::move(value);
   }
 
   // Inserts before the element at `index`, which is at most size().
   void Insert(std::size_t index, T value) {
-    ZEZE_CHECK(index <= size());
+    CheckIndex(index, size() + 1);
     Slot::Construct(internal::SequenceInsert(root_, index, Traits::Ops()), std::move(value));
   }
 
   void Erase(std::size_t index) {
-    ZEZE_CHECK(index < size());
+    CheckIndex(index, size());
     internal::SequenceErase(root_, index, Traits::Ops());
   }
 
@@ -117,8 +118,7 @@ class List {
     T& value = Slot::Write(internal::SequenceMutable(root_, index, Traits::Ops()));
     const internal::RootRef<Traits> guard(root_);  // An edit inside the callback cannot free value.
     std::forward<Edit>(edit)(value);
-    const bool edited_inside_its_own_update = guard.get() != root_;
-    ZEZE_CHECK(!edited_inside_its_own_update);
+    ZEZE_REQUIRE(guard.get() == root_, internal::kEditedInUpdate);
     return true;
   }
 
@@ -169,6 +169,11 @@ class List {
 
  private:
   friend struct ContainerAccess;
+
+  void CheckIndex(std::size_t index, std::size_t end) const {
+    if (index >= end) [[unlikely]]
+      internal::ThrowBadIndex(index, size());
+  }
 
   static constexpr std::size_t SlotBytes() { return sizeof(typename Slot::Stored); }
 

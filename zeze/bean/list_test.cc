@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/testing/container_access.h"
 
 namespace zeze {
@@ -161,15 +162,29 @@ TEST(ListTest, HoldsItself) {
   EXPECT_TRUE(tree.children[1].children.empty());
 }
 
-TEST(ListDeathTest, StopsOnAnIndexOutOfRange) {
-  const List<std::int32_t> list = {1};
-  EXPECT_DEATH((void)list[1], "index < size");
+TEST(ListTest, ThrowsOnAnIndexOutOfRange) {
+  List<std::int32_t> list = {1};
+  try {
+    list[1];
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ("index 1 of a list with 1 elements", error.what());
+  }
+  EXPECT_THROW(list.Set(1, 0), UsageError);
+  EXPECT_THROW(list.Insert(2, 0), UsageError);
+  EXPECT_THROW(list.Erase(1), UsageError);
+  EXPECT_THROW(*list.end(), UsageError);
+  EXPECT_THROW(++list.end(), UsageError);
+  list.PopBack();
+  EXPECT_THROW(list.front(), UsageError);
+  EXPECT_THROW(list.back(), UsageError);
+  EXPECT_THROW(list.PopBack(), UsageError);
+  EXPECT_TRUE(list.empty());
 }
 
-TEST(ListDeathTest, StopsWhenAnUpdateEditsItsOwnList) {
+TEST(ListTest, ThrowsWhenAnUpdateEditsItsOwnList) {
   List<std::int32_t> list = {1, 2};
-  EXPECT_DEATH(list.Update(0, [&](std::int32_t&) { list.PushBack(3); }),
-               "edited_inside_its_own_update");
+  EXPECT_THROW(list.Update(0, [&](std::int32_t&) { list.PushBack(3); }), UsageError);
 }
 
 TEST(ListTest, CopiesAreEditedInManyThreadsAtOnce) {

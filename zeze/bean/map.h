@@ -24,10 +24,11 @@
 #include <initializer_list>
 #include <utility>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/hash.h"
 #include "zeze/bean/internal/hash_table.h"
 #include "zeze/bean/internal/hash_trie.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 #include "zeze/bean/internal/stable_iterator.h"
 
@@ -74,10 +75,11 @@ class Map {
   }
   bool Contains(KeyView<K> key) const { return table_.Find(key) != nullptr; }
 
-  // The value of a key that must be there.
+  // The value of a key that must be there; throws UsageError when it is not.
   const V& Get(KeyView<K> key) const {
     const V* value = Find(key);
-    ZEZE_CHECK(value != nullptr);
+    if (value == nullptr) [[unlikely]]
+      internal::ThrowNoKey(key);
     return *value;
   }
 
@@ -103,8 +105,7 @@ class Map {
     if (entry == nullptr) return false;
     const auto guard = table_.Guard();  // An edit inside the callback cannot free the value.
     std::forward<Edit>(edit)(entry->value);
-    const bool edited_inside_its_own_update = !table_.IsSameAs(guard);
-    ZEZE_CHECK(!edited_inside_its_own_update);
+    ZEZE_REQUIRE(table_.IsSameAs(guard), internal::kEditedInUpdate);
     return true;
   }
 

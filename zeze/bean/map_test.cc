@@ -20,6 +20,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/hash.h"
 #include "zeze/bean/list.h"
 #include "zeze/bean/set.h"
@@ -236,10 +237,28 @@ TEST(MapTest, WorksWithRangesAndAlgorithms) {
   EXPECT_EQ(std::ranges::distance(list), 3);
 }
 
-TEST(MapDeathTest, StopsWhenAnUpdateEditsItsOwnMap) {
+TEST(MapTest, ThrowsWhenAnUpdateEditsItsOwnMap) {
   Map<std::int32_t, std::int32_t> map = {{1, 1}};
-  EXPECT_DEATH(map.Update(1, [&](std::int32_t&) { map.Put(2, 2); }),
-               "edited_inside_its_own_update");
+  EXPECT_THROW(map.Update(1, [&](std::int32_t&) { map.Put(2, 2); }), UsageError);
+}
+
+TEST(MapTest, GetThrowsAndNamesTheMissingKey) {
+  const auto message = [](const auto& get) -> std::string {
+    try {
+      get();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  const Map<std::int32_t, std::int32_t> numbers = {{1, 1}};
+  const Map<std::string, std::int32_t> names;
+
+  EXPECT_EQ(message([&] { (void)numbers.Get(7); }),
+            "the map does not have the key 7: use Find to ask for it");
+  EXPECT_EQ(message([&] { (void)names.Get("ann"); }),
+            "the map does not have the key \"ann\": use Find to ask for it");
+  EXPECT_THROW(*names.begin(), UsageError);
 }
 
 TEST(MapTest, CopiesAreEditedInManyThreadsAtOnce) {

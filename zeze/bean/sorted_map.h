@@ -20,9 +20,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/hash.h"
 #include "zeze/bean/internal/sequence.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 #include "zeze/bean/internal/stable_iterator.h"
 #include "zeze/bean/map.h"
@@ -79,10 +80,11 @@ class SortedMap {
   }
   bool Contains(KeyView<K> key) const { return EntryOf(key, RankOf(key)) != nullptr; }
 
-  // The value of a key that must be there.
+  // The value of a key that must be there; throws UsageError when it is not.
   const V& Get(KeyView<K> key) const {
     const V* value = Find(key);
-    ZEZE_CHECK(value != nullptr);
+    if (value == nullptr) [[unlikely]]
+      internal::ThrowNoKey(key);
     return *value;
   }
 
@@ -143,8 +145,7 @@ class SortedMap {
     value_type& entry = EditAt(rank);
     const internal::RootRef<Traits> guard(root_);  // An edit inside the callback cannot free it.
     std::forward<Edit>(edit)(entry.value);
-    const bool edited_inside_its_own_update = guard.get() != root_;
-    ZEZE_CHECK(!edited_inside_its_own_update);
+    ZEZE_REQUIRE(guard.get() == root_, internal::kEditedInUpdate);
     return true;
   }
 

@@ -9,16 +9,17 @@
 #include <utility>
 
 #include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/serialize/type_code.h"
 
 namespace zeze {
 
 void ByteWriter::Grow(std::size_t bytes) {
-  ZEZE_CHECK(bytes <= kEncodedBytesMax);
+  ZEZE_REQUIRE(bytes <= kEncodedBytesMax, internal::kTooLong);
   const std::size_t used = size();
   const std::size_t needed = used + bytes;
   // Writers ask for up to 9 bytes where they need one, so the limit is on what is used.
-  ZEZE_CHECK(needed <= kEncodedBytesMax + 16);
+  ZEZE_REQUIRE(needed <= kEncodedBytesMax + 16, internal::kTooLong);
   const std::size_t capacity = std::max(needed, 2 * static_cast<std::size_t>(end_ - data()));
 
   auto buffer = std::make_unique_for_overwrite<char[]>(capacity);
@@ -29,7 +30,7 @@ void ByteWriter::Grow(std::size_t bytes) {
 }
 
 void ByteWriter::WriteListHeader(std::size_t count, TypeCode element) {
-  ZEZE_CHECK(count <= kEncodedBytesMax);
+  ZEZE_REQUIRE(count <= kEncodedBytesMax, internal::kTooLong);
   const auto code = static_cast<std::size_t>(element);
   if (count < 15) {
     WriteByte(static_cast<std::uint8_t>((count << 4) | code));
@@ -40,7 +41,7 @@ void ByteWriter::WriteListHeader(std::size_t count, TypeCode element) {
 }
 
 void ByteWriter::WriteMapHeader(std::size_t count, TypeCode key, TypeCode value) {
-  ZEZE_CHECK(count <= kEncodedBytesMax);
+  ZEZE_REQUIRE(count <= kEncodedBytesMax, internal::kTooLong);
   const auto codes = (static_cast<unsigned>(key) << 4) | static_cast<unsigned>(value);
   WriteByte(static_cast<std::uint8_t>(codes));
   WriteUlong(count);

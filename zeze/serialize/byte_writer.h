@@ -22,14 +22,21 @@
 #include <type_traits>
 
 #include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/serialize/type_code.h"
 #include "zeze/serialize/vector.h"
 
 namespace zeze {
 
+namespace internal {
+
+inline constexpr char kTooLong[] = "an encoding has more than 1 GiB: nobody could read it";
+
+}  // namespace internal
+
 // Numbers take the shortest form. The first bytes go into the writer itself, so that encoding a key
 // on the stack allocates nothing; Clear() keeps the memory, so that a writer can be used again and
-// again. An encoding above kEncodedBytesMax stops the process: no peer could read it.
+// again. An encoding above kEncodedBytesMax throws UsageError: no peer could read it.
 //
 // Not thread-safe, not copyable. Views into it end with the next write.
 class ByteWriter {
@@ -213,7 +220,7 @@ inline std::size_t ByteWriter::BeginSize4() {
 inline void ByteWriter::EndSize4(std::size_t begin) {
   ZEZE_CHECK(begin + sizeof(std::uint32_t) <= size());
   const std::size_t block = size() - begin - sizeof(std::uint32_t);
-  ZEZE_CHECK(block <= kEncodedBytesMax);
+  ZEZE_REQUIRE(block <= kEncodedBytesMax, internal::kTooLong);
   const std::uint32_t bytes = LittleEndian(static_cast<std::uint32_t>(block));
   std::memcpy(cursor_ - block - sizeof(bytes), &bytes, sizeof(bytes));
 }
@@ -226,7 +233,7 @@ inline void ByteWriter::WriteRaw(std::string_view bytes) {
 }
 
 inline void ByteWriter::WriteBytes(std::string_view bytes) {
-  ZEZE_CHECK(bytes.size() <= kEncodedBytesMax);
+  ZEZE_REQUIRE(bytes.size() <= kEncodedBytesMax, internal::kTooLong);
   Reserve(9 + bytes.size());
   WriteUlong(bytes.size());
   WriteRaw(bytes);

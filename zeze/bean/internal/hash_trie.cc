@@ -5,7 +5,8 @@
 #include <limits>
 #include <new>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 
 namespace zeze::internal {
@@ -343,7 +344,7 @@ void* HashInsert(HashNode*& root, std::uint64_t hash, const void* key, const Has
     root->data_map = HashPlace(hash, 0);
     return root->entries();
   }
-  ZEZE_CHECK(root->size < std::numeric_limits<std::int32_t>::max());
+  ZEZE_REQUIRE(root->size < std::numeric_limits<std::int32_t>::max(), kFull);
   HashNode** link = &root;
   for (unsigned shift = 0; shift < kHashShiftEnd; shift += kHashBitsPerLevel) {
     HashNode* node = *link;

@@ -8,7 +8,8 @@
 #include <limits>
 #include <new>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 
 namespace zeze::internal {
@@ -388,7 +389,7 @@ void* SequenceInsert(SequenceNode*& root, std::size_t index, const SlotOps& ops)
     SetLeafCount(root, 1);
     return LeafSlots(root);
   }
-  ZEZE_CHECK(root->size < std::numeric_limits<std::int32_t>::max());
+  ZEZE_REQUIRE(root->size < std::numeric_limits<std::int32_t>::max(), kFull);
   const Inserted inserted = InsertBelow(root, index, ops);
   if (inserted.right != nullptr) {
     SequenceInner* inner = NewInner(static_cast<std::uint8_t>(root->level + 1));

@@ -9,6 +9,7 @@
 
 #include "zeze/bean/internal/hash_trie.h"
 #include "zeze/bean/internal/sequence.h"
+#include "zeze/bean/internal/slip.h"
 #include "zeze/bean/internal/slot.h"
 
 namespace zeze::internal {
@@ -113,16 +114,20 @@ class StableIterator {
   StableIterator(typename Traits::Node* root, typename Traits::Cursor cursor) noexcept
       : root_(root), cursor_(cursor) {}
 
-  reference operator*() const { return Slot<T>::Read(cursor_.slot()); }
+  reference operator*() const {
+    CheckNotEnd();
+    return Slot<T>::Read(cursor_.slot());
+  }
   pointer operator->() const { return &**this; }
 
   StableIterator& operator++() {
+    CheckNotEnd();
     cursor_.Next();
     return *this;
   }
   StableIterator operator++(int) {
     StableIterator before = *this;
-    cursor_.Next();
+    ++*this;
     return before;
   }
 
@@ -131,6 +136,11 @@ class StableIterator {
   }
 
  private:
+  void CheckNotEnd() const {
+    if (cursor_.slot() == nullptr) [[unlikely]]
+      ThrowEnd();
+  }
+
   RootRef<Traits> root_;
   typename Traits::Cursor cursor_;
 };

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "zeze/base/check.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {
