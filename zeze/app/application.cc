@@ -17,13 +17,13 @@
 #include "zeze/app/liveness.h"
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/scheduler.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/base/watchdog.h"
 #include "zeze/config/config.h"
 #include "zeze/global/service/global_client.h"
@@ -178,13 +178,13 @@ bool Application::unfenced() const {
 }
 
 void Application::AddModule(Module& module) {
-  ZEZE_CHECK(!started_);
+  ZEZE_REQUIRE(!started_, fmt::format("module {} was added after the start", module.name()));
   modules_.push_back(&module);
   for (TableBase* table : module.Tables()) AddTable(*table);
 }
 
 void Application::AddTable(TableBase& table) {
-  ZEZE_CHECK(!started_);
+  ZEZE_REQUIRE(!started_, fmt::format("table {} was added after the start", table.name()));
   tables_.push_back(&table);
 }
 
@@ -238,7 +238,9 @@ Result<void> Application::ResolveTableNames() {
 }
 
 Result<void> Application::Start() {
-  ZEZE_CHECK(!started_);
+  if (started_) {
+    return Error(ErrorCode::kInvalidArgument, "an application can be started only once");
+  }
   if (Result<void> resolved = ResolveTableNames(); !resolved.ok()) return resolved;
   for (TableBase* table : tables_) {
     if (Result<void> added = engine_->AddTable(*table, OptionsOf(*table)); !added.ok()) {
@@ -315,8 +317,28 @@ void Application::StopModules() {
   while (started_modules_ > 0) modules_[--started_modules_]->Stop(*this);
 }
 
+Result<void> Application::CheckStopHere() const {
+  std::string place;
+  if (const char* procedure = engine_->RunningHere()) {
+    place = fmt::format("inside procedure {} (its body, an action or a listener)", procedure);
+  } else if (IoThreads::IsIoThread()) {
+    place = "on an io thread";
+  } else {
+    ThreadPool* const callbacks = registry_ == nullptr ? nullptr : &registry_->callbacks;
+    for (const ThreadPool* pool : {workers_.get(), critical_.get(), callbacks}) {
+      if (pool != nullptr && pool->OnOwnThread()) place = "by a task of pool " + pool->name();
+    }
+  }
+  if (place.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("Stop was called {} and would wait for it for ever: call it on a thread "
+                           "of the program, as main",
+                           place));
+}
+
 Result<void> Application::Stop() {
   if (stopped_ || !started_) return {};
+  if (Result<void> here = CheckStopHere(); !here.ok()) return here;
   if (liveness_ != nullptr) liveness_->BeginStop();
   scheduler_->Shutdown();
   one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);

@@ -149,12 +149,20 @@ class Application {
   // completion with kClosed), waits for the running ones and for callbacks of the service manager,
   // stops modules in reverse order, saves everything, says goodbye to Global and to the service
   // manager, closes the storage. An error says what could not be saved; there is no goodbye then.
+  // Refused on a thread that it would wait for: inside a procedure, and on the application's own.
   Result<void> Stop();
 
-  // Runs a procedure on the calling thread.
+  // Runs a procedure on the calling thread; inside the body of another one as a nested procedure of
+  // that (Engine::Call).
   std::int64_t Call(ProcedureName name, ProcedureBody body,
                     TransactionLevel level = TransactionLevel::kSerializable) {
     return engine_->Call(name, body, level);
+  }
+
+  // The same as a transaction of its own, inside another procedure too (Engine::CallApart).
+  std::int64_t CallApart(ProcedureName name, ProcedureBody body,
+                         TransactionLevel level = TransactionLevel::kSerializable) {
+    return engine_->CallApart(name, body, level);
   }
 
   // Runs a procedure on a worker. Errors: kOverloaded, kShuttingDown; it will then not run, and
@@ -200,6 +208,7 @@ class Application {
   Result<void> StartRegistry();
   Result<void> StartModules();
   void StopModules();
+  Result<void> CheckStopHere() const;
 
   const std::string name_;
   const ApplicationOptions options_;

@@ -13,6 +13,7 @@
 
 #include "zeze/app/module.h"
 #include "zeze/base/name_hash.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/config/config.h"
 #include "zeze/storage/testing/temp_directory.h"
@@ -93,6 +94,81 @@ TEST_F(ApplicationTest, KeepsDataFromRunToRun) {
     EXPECT_TRUE(opened.value()->Stop().ok());
     opened.value().reset();
   }
+}
+
+// Each of these waited for itself, or ended the process.
+TEST_F(ApplicationTest, StopIsRefusedWhereItWouldWaitForItself) {
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  auto opened = Application::Open("bank", Options());
+  Application& application = *opened.value();
+  application.AddTable(accounts);
+  ASSERT_TRUE(application.Start().ok());
+  const auto message = [&] {
+    const Result<void> stopped = application.Stop();
+    return stopped.ok() ? std::string("stopped") : stopped.error().message();
+  };
+  std::vector<std::string> said;
+  EXPECT_EQ(0, application.Call("stops", [&](Transaction& tx) -> std::int64_t {
+    said.push_back(message());
+    tx.AfterCommit([&] { said.push_back(message()); });
+    return 0;
+  }));
+  WaitGroup done(3);
+  std::string by_submission;
+  std::string by_worker;
+  std::string by_critical;
+  ASSERT_TRUE(application
+                  .Submit("submitted",
+                          [&](Transaction&) -> std::int64_t {
+                            by_submission = message();
+                            done.Done();
+                            return 0;
+                          })
+                  .ok());
+  application.workers().Post([&] {
+    by_worker = message();
+    done.Done();
+  });
+  application.critical().Post([&] {
+    by_critical = message();
+    done.Done();
+  });
+  done.Wait();
+
+  EXPECT_THAT(said, ::testing::Each(HasSubstr("inside procedure stops")));
+  EXPECT_THAT(by_submission, HasSubstr("inside procedure submitted"));
+  EXPECT_THAT(by_worker, HasSubstr("by a task of pool worker"));
+  EXPECT_THAT(by_critical, HasSubstr("by a task of pool critical"));
+  EXPECT_FALSE(application.Start().ok());
+  EXPECT_THROW(application.AddTable(accounts), UsageError);
+  EXPECT_EQ(0, application.Call("next", [&](Transaction& tx) -> std::int64_t {
+    accounts.GetOrAdd(tx, 1)->balance = 1;
+    return 0;
+  }));
+  EXPECT_TRUE(application.Stop().ok());
+}
+
+TEST_F(ApplicationTest, ACallInsideAProcedureRollsBackWithIt) {
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  auto opened = Application::Open("bank", Options());
+  Application& application = *opened.value();
+  application.AddTable(accounts);
+  ASSERT_TRUE(application.Start().ok());
+  const auto deposit = [&](Transaction& tx) -> std::int64_t {
+    accounts.GetOrAdd(tx, 1)->balance += 10;
+    return 0;
+  };
+  EXPECT_EQ(7, application.Call("outer", [&](Transaction&) -> std::int64_t {
+    EXPECT_EQ(0, application.Call("inner", deposit));
+    return 7;
+  }));
+  EXPECT_FALSE(accounts.ReadCopy(1).value().has_value());
+  EXPECT_EQ(7, application.Call("outer", [&](Transaction&) -> std::int64_t {
+    EXPECT_EQ(0, application.CallApart("apart", deposit));
+    return 7;
+  }));
+  EXPECT_EQ(10, accounts.ReadCopy(1).value()->balance);
+  EXPECT_TRUE(application.Stop().ok());
 }
 
 TEST_F(ApplicationTest, RefusesAnIncompatibleSchemaAndSaysWhatToDo) {

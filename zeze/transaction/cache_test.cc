@@ -522,25 +522,6 @@ TEST_F(CacheTest, Hole24AHandleSurvivesARemoveThatWasRolledBack) {
   EXPECT_EQ(11, Read(accounts, 1));
 }
 
-using CacheDeathTest = CacheTest;
-
-// A handle from inside a nested procedure that rolled back shows nothing that exists.
-TEST_F(CacheDeathTest, Hole24AHandleOfARolledBackInsertFailsLoudly) {
-  Open();
-
-  EXPECT_DEATH(engine->Call("outer",
-                            [&](Transaction& tx) -> std::int64_t {
-                              Edited<BAccount> kept;
-                              tx.Call("inner", [&](Transaction& inner) -> std::int64_t {
-                                kept = accounts.GetOrAdd(inner, 1);
-                                return 1;
-                              });
-                              kept->balance = 1;
-                              return 0;
-                            }),
-               "handle");
-}
-
 // One transaction stays inside while others replace a million values: they are freed all the same.
 TEST_F(CacheTest, Hole24ABlockedTransactionDoesNotKeepWhatOthersReplace) {
   Open();

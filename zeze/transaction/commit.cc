@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/context.h"
@@ -39,7 +42,7 @@ ValueHeader* AsideValue(std::uintptr_t aside) {
 }  // namespace
 
 Outcome Transaction::Finish(std::int64_t code) {
-  if (failed_) return Outcome::kFailed;
+  if (failed_) return FinishFailed();
   if (aborted_) return Outcome::kConflict;
   if (code != result_code::kSuccess) {
     std::erase_if(actions_, [](const Action& action) { return action.when == When::kDurable; });
@@ -56,10 +59,15 @@ Outcome Transaction::Finish(std::int64_t code) {
 inline bool Transaction::LeaseExpired() {
   Coherence* coherence = engine_.options_.coherence;
   if (coherence == nullptr || coherence->LeaseValid()) return false;
-  failed_ = true;
-  failure_code_ = result_code::kAbortException;
-  failure_ = "the lease of this server has expired";
+  Fail(result_code::kAbortException, "the lease of this server has expired");
   return true;
+}
+
+// What the procedure itself did wrong is believed only if what it was made of is true (rule 14).
+inline Outcome Transaction::FinishFailed() {
+  if (failure_code_ != result_code::kException) return Outcome::kFailed;
+  culprit_ = FirstInvalid(accesses_.size());
+  return culprit_ != nullptr ? Outcome::kConflict : Outcome::kFailed;
 }
 
 // Nothing is installed. The answer, a failure too, is believed only if what it was made of is true
@@ -107,9 +115,7 @@ inline bool Transaction::PrepareWrites() {
     if (Word::RightOf(access.word) < Right::kModify) {
       Result<void> loaded = engine_.Load(context_, *access.record, Right::kModify);
       if (!loaded.ok()) {
-        failed_ = true;
-        failure_code_ = result_code::kAbortException;
-        failure_ = loaded.error().message();
+        Fail(result_code::kAbortException, loaded.error().message());
         return false;
       }
       const std::uint64_t word = access.record->word.load(std::memory_order_acquire);
@@ -124,12 +130,21 @@ inline bool Transaction::PrepareWrites() {
       table.values_.raise_version(*access.working, access.committed);
     }
     if (table.value_may_not_fit_ && !table.ValueFits(*access.working)) {
-      failed_ = true;
-      failure_code_ = result_code::kException;
-      failure_ = table.TooLargeMessage(*access.record, *access.working);
+      Fail(result_code::kException, table.TooLargeMessage(*access.record, *access.working));
       return false;
     }
   }
+  return true;
+}
+
+// A commit waits until its own changes are delivered: in a listener it would wait for itself.
+inline bool Transaction::RefusedByListener() {
+  const TableBase* listened = internal::thread_calls.listened;
+  if (listened == nullptr || listened->engine_ != &engine_) return false;
+  Fail(result_code::kLogicError,
+       fmt::format("it writes, and was called by a listener of table {}: a listener must not write. "
+                   "Write in AfterCommit, or post the procedure to another thread",
+                   listened->name()));
   return true;
 }
 
@@ -182,7 +197,14 @@ inline Record* Transaction::FirstInvalidAtCommit() const {
 }
 
 inline Outcome Transaction::Commit() {
-  if (!PrepareWrites()) return failed_ ? Outcome::kFailed : Outcome::kConflict;
+  if (RefusedByListener()) [[unlikely]]
+    return Outcome::kFailed;
+  try {
+    if (!PrepareWrites()) return failed_ ? FinishFailed() : Outcome::kConflict;
+  } catch (const UsageError& e) {  // A value that cannot even be encoded.
+    Fail(result_code::kException, e.what());
+    return FinishFailed();
+  }
   if (!LockWrites()) return Outcome::kConflict;
   const std::uint64_t epoch = engine_.checkpoint_->Announce(context_);
   culprit_ = FirstInvalidAtCommit();
@@ -321,7 +343,9 @@ void Transaction::DeliverChanges() {
         change = table->changes_.front();
         table->changes_.pop_front();
       }
+      internal::thread_calls.listened = table;
       table->Notify(change);
+      internal::thread_calls.listened = around_.listened;
     }
   }
   changed_tables_.clear();

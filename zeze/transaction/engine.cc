@@ -69,8 +69,12 @@ Engine::~Engine() {
 }
 
 Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
-  ZEZE_CHECK(state_ == State::kNew);
-  ZEZE_CHECK(!table.attached());
+  if (state_ != State::kNew || table.attached()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("table {} cannot be added: {}", table.name(),
+                             table.attached() ? "it belongs to an engine already"
+                                              : "the engine has started"));
+  }
   table.options_ = std::move(options);
   table.name_ = std::string(table.descriptor_.name) + table.options_.suffix;
   // Tables of different names are different tables to Global, too.
@@ -97,7 +101,9 @@ TableBase* Engine::FindTable(std::string_view storage_name) const {
 }
 
 Result<void> Engine::Start() {
-  ZEZE_CHECK(state_ == State::kNew);
+  if (state_ != State::kNew) {
+    return Error(ErrorCode::kInvalidArgument, "an engine can be started only once");
+  }
   for (TableBase* table : tables_) {
     if (table->memory() || options_.storage == nullptr) continue;
     Result<StorageTable*> opened = options_.storage->OpenTable(table->name_);
@@ -133,7 +139,20 @@ Result<void> Engine::Start() {
   return {};
 }
 
+const char* Engine::RunningHere() const {
+  for (const Transaction* at = internal::thread_calls.call; at != nullptr; at = at->around_.call) {
+    if (&at->engine_ == this) return at->name_;
+  }
+  return nullptr;
+}
+
 Result<void> Engine::Stop() {
+  if (const char* procedure = RunningHere()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("Stop was called inside procedure {} (its body, an action or a "
+                             "listener) and would wait for it for ever: call it on another thread",
+                             procedure));
+  }
   State running = State::kRunning;
   if (!state_.compare_exchange_strong(running, State::kStopping) && running != State::kStopping) {
     return {};
@@ -158,8 +177,11 @@ void Engine::StopThreads() {
     wake_.NotifyAll();
     room_.NotifyAll();
   }
-  if (checkpoint_thread_.joinable()) checkpoint_thread_.join();
-  if (clean_thread_.joinable()) clean_thread_.join();
+  // A thread that stops the engine because it was fenced is joined later, by another one.
+  for (std::thread* thread : {&checkpoint_thread_, &clean_thread_}) {
+    const bool other = thread->joinable() && thread->get_id() != std::this_thread::get_id();
+    if (other) thread->join();
+  }
 }
 
 void Engine::AwaitIdle() {
@@ -214,6 +236,13 @@ void Engine::UseUp(Context& context) const {
 }
 
 std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level) {
+  for (Transaction* at = internal::thread_calls.body; at != nullptr; at = at->around_.body) {
+    if (&at->engine_ == this) return at->Call(name, body);
+  }
+  return CallApart(name, body, level);
+}
+
+std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, TransactionLevel level) {
   if (checkpoint_ != nullptr && checkpoint_->overloaded()) [[unlikely]] {
     checkpoint_->AwaitCapacity();
   }
@@ -228,7 +257,9 @@ std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLev
     context->transaction = std::make_unique<Transaction>(*this, *context);
   }
   const ScopedActivity activity(name.c_str());
+  context->transaction->EnterCall();
   const std::int64_t code = RunAttempts(*context, name, body, level);
+  context->transaction->LeaveCall();
   context->participant.Leave();
   return code;
 }
@@ -250,11 +281,9 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
     if (outcome == Outcome::kConflict) [[unlikely]] {
       ContextStatistics::Count(context.statistics.conflicts);
       if (attempt >= options_.attempts_max) {
-        LogTooManyTries(tx, attempt);
         tx.ReleaseIntents();
-        tx.Reset();
         UseUp(context);
-        return result_code::kTooManyTry;
+        return Conclude(context, tx, FailTooManyTries(tx, attempt), code);
       }
       if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
       tx.TakeIntents();
@@ -269,21 +298,24 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
 
 inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome,
                                      std::int64_t code) {
+  tx.LeaveBody();
+  auto actions = Transaction::When::kRollback;
   if (outcome == Outcome::kCommitted) {
     ContextStatistics::Count(tx.writes_.empty() ? context.statistics.read_only
                                                 : context.statistics.commits);
     if (!tx.changed_tables_.empty()) tx.DeliverChanges();
-    if (!AwaitDurable(tx)) code = result_code::kUnknown;
-    if (!tx.actions_.empty() && code == result_code::kSuccess) tx.RunActions(true);
+    const bool durable = AwaitDurable(tx);
+    if (!durable) code = result_code::kUnknown;
+    actions = durable ? Transaction::When::kCommit : Transaction::When::kRolledBack;
   } else if (outcome == Outcome::kRolledBack) {
     ContextStatistics::Count(context.statistics.rollbacks);
     if (!AwaitDurable(tx)) code = result_code::kUnknown;
-    if (!tx.actions_.empty()) tx.RunActions(false);
   } else {
     ContextStatistics::Count(context.statistics.rollbacks);
     LogFailure(tx);
     code = tx.failure_code_;
   }
+  if (!tx.actions_.empty()) tx.RunActions(actions);
   tx.Reset();
   return code;
 }
@@ -307,16 +339,16 @@ void Engine::LogFailure(const Transaction& tx) {
   ZEZE_LOG_ERROR("procedure {} failed: {}", tx.name_, tx.failure_);
 }
 
-void Engine::LogTooManyTries(const Transaction& tx, int attempts) {
-  if (tx.culprit_ == nullptr) {
-    ZEZE_LOG_ERROR("procedure {} gave up after {} runs", tx.name_, attempts);
-    return;
+Outcome Engine::FailTooManyTries(Transaction& tx, int attempts) {
+  std::string message = fmt::format("it gave up after {} runs", attempts);
+  if (tx.culprit_ != nullptr) {
+    const TableBase& table = *tables_[tx.culprit_->table_index];
+    message += fmt::format(
+        ": record {} of table {} was changed by others each time; make the procedure shorter or "
+        "give the record fewer writers",
+        table.FormatKey(*tx.culprit_), table.name());
   }
-  const TableBase& table = *tables_[tx.culprit_->table_index];
-  ZEZE_LOG_ERROR(
-      "procedure {} gave up after {} runs: record {} of table {} was changed by others "
-      "each time; make the procedure shorter or give the record fewer writers",
-      tx.name_, attempts, table.FormatKey(*tx.culprit_), table.name());
+  return tx.Fail(result_code::kTooManyTry, std::move(message));
 }
 
 Result<void> Engine::CheckpointNow() {

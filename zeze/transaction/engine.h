@@ -86,26 +86,41 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Before Start. The table must outlive the engine. Errors: an id or name taken already.
+  // Before Start. The table must outlive the engine. Errors: an id or name taken already, a table
+  // that has an engine, an engine that has started.
   Result<void> AddTable(TableBase& table, TableOptions options = {});
 
-  // Opens the tables in the storage and starts the background threads.
+  // Opens the tables in the storage and starts the background threads. Once.
   Result<void> Start();
 
   // Refuses new procedures (kClosed), waits for the running ones, saves everything, ends the
   // background threads. An error says that the last checkpoint could not be saved; it may be
-  // called again to try once more.
+  // called again to try once more. Refused inside a procedure, an action or a listener, for which it
+  // would wait.
   Result<void> Stop();
 
   // Gives up: nothing more is saved, waiting durable transactions fail with kUnknown. For a process
   // that must not write any more.
   void Abandon();
 
-  // Runs the body as a procedure in a transaction of its own and returns its code: 0 committed;
-  // anything else rolled back. Runs it again after lost races. Blocks while records load, and, if
-  // it touched a durable table, until that is saved.
+  // Runs the body as a procedure and returns its code: 0 committed; anything else rolled back. Runs
+  // it again after lost races. Blocks while records load, and, if it touched a durable table, until
+  // that is saved.
+  //
+  // Inside the body of another procedure of this engine, on its thread, it is a nested procedure of
+  // that one (Transaction::Call): it commits and is repeated with the procedure around it, and
+  // `level` is that of the outermost.
   std::int64_t Call(ProcedureName name, ProcedureBody body,
                     TransactionLevel level = TransactionLevel::kSerializable);
+
+  // The same as a transaction of its own wherever it is called. What it committed stays if the
+  // procedure around it rolls back, and is done again if that one is repeated.
+  std::int64_t CallApart(ProcedureName name, ProcedureBody body,
+                         TransactionLevel level = TransactionLevel::kSerializable);
+
+  // The procedure whose call, on this thread, has not returned: its body, an action or a listener
+  // runs. Null if there is none.
+  const char* RunningHere() const;
 
   // Saves everything committed so far.
   Result<void> CheckpointNow();
@@ -171,7 +186,7 @@ class Engine {
   std::int64_t Conclude(internal::Context& context, Transaction& tx, internal::Outcome outcome,
                         std::int64_t code);
   bool AwaitDurable(Transaction& tx);
-  void LogTooManyTries(const Transaction& tx, int attempts);
+  internal::Outcome FailTooManyTries(Transaction& tx, int attempts);
   void LogFailure(const Transaction& tx);
   // The record of a global key, or null. The context must be inside.
   Result<internal::Record*> FindGlobal(internal::Context& context, std::string_view global_key);

@@ -25,7 +25,7 @@ inline std::int64_t PatientCall(Engine& engine, ProcedureName name, ProcedureBod
   Clock& clock = *engine.options().clock;
   const auto until = clock.Now() + patience;
   while (true) {
-    const std::int64_t code = engine.Call(name, body);
+    const std::int64_t code = engine.CallApart(name, body);
     const bool not_now = code == result_code::kAbortException || code == result_code::kTimeout;
     if (!not_now || clock.Now() >= until) return code;
     clock.SleepFor(kPause);

@@ -27,9 +27,9 @@
 #include <utility>
 #include <vector>
 
-#include "zeze/base/check.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/hash.h"
 #include "zeze/bean/schema.h"
@@ -104,8 +104,7 @@ class Table final : public TableBase {
 
   Edited<V> Edit(Transaction& tx, const K& key) {
     internal::Access& access = Open(tx, key, true);
-    if (access.content() == nullptr) return {};
-    tx.MakeEditable(access);
+    if (access.content() != nullptr) tx.MakeEditable(access);
     return {tx, access};
   }
 
@@ -174,6 +173,7 @@ class Table final : public TableBase {
   // what this server does not have of them it asks for at once, rights in one round trip, rows in
   // another. Only a hint: nothing of it can fail.
   void Prefetch(Transaction& tx, std::span<const K> keys, Right wanted = Right::kShare) {
+    CheckUse(tx);
     for (const K& key : keys) records_.PrefetchSlot(tx.participant(), HashKey(key), kPlace);
     for (const K& key : keys) records_.PrefetchRecord(tx.participant(), HashKey(key), kPlace);
     if (engine_ != nullptr && engine_->FetchesInBatches()) Fetch(tx, keys, wanted);
@@ -211,6 +211,7 @@ class Table final : public TableBase {
   // What the cache has of the committed state; null if the record is not cached or absent. Asks
   // nobody and loads nothing.
   std::optional<V> ReadCached(const K& key) {
+    CheckAttached();
     const internal::ContextLease context(engine_->contexts());
     const InsideScope inside(context->participant);
     return LookUp(*context, key).value;
@@ -249,8 +250,8 @@ class Table final : public TableBase {
                                     FunctionRef<bool(const K&, const V&)> visit,
                                     bool descending = false) {
     CheckAttached();
-    ZEZE_CHECK(!memory());
-    ZEZE_CHECK(limit > 0);
+    ZEZE_REQUIRE(!memory(), "table " + name_ + " is a memory table: it has no order to page by");
+    ZEZE_REQUIRE(limit > 0, "a page of table " + name_ + " must have room for a record");
     std::optional<std::string> start;
     if (after) start = EncodedKey(*after);
     while (true) {
@@ -310,8 +311,8 @@ class Table final : public TableBase {
 
   // Called after each commit that changed a record, in commit order, before the procedure's own
   // after-commit actions. zeze/bean/difference.h says precisely what changed between the two
-  // values. A listener must not run procedures that write, and not wait for another thread that
-  // does. Returns a number for RemoveListener.
+  // values. A listener must not run procedures that write (they fail with kLogicError), and not wait
+  // for another thread that does. Returns a number for RemoveListener.
   std::size_t AddListener(Listener listener) {
     const std::lock_guard lock(listeners_mutex_);
     auto next = std::make_shared<Listeners>(*listeners_);
@@ -393,6 +394,7 @@ class Table final : public TableBase {
   }
 
   internal::Access& Open(Transaction& tx, const K& key, bool for_write) {
+    CheckUse(tx);
     internal::Backoff backoff;
     while (true) {
       auto [record, hint] =

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <iterator>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/table_descriptor.h"
@@ -44,12 +44,14 @@ void TableBase::SetLaterRemoval(LaterRemoval& removal, bool tell_writes) {
 
 void TableBase::CheckLaterRemoval() const {
   if (later_removal_ != nullptr) return;
-  throw std::logic_error(fmt::format(
+  internal::ThrowUsageError(fmt::format(
       "table {} has no later removal: call DelayRemove::Serve(table) before the start", name_));
 }
 
 void TableBase::CheckAttached() const {
-  ZEZE_CHECK(attached());  // Add the table to an engine and start it first.
+  ZEZE_REQUIRE(attached(), fmt::format("table {} belongs to no engine: add it to one and start that "
+                                       "first",
+                                       name_));
 }
 
 bool TableBase::ValueFits(const ValueHeader& value) const {

@@ -107,8 +107,15 @@ class TableBase {
   // `after`, at most `limit`.
   std::vector<std::string> UnsavedInserts(const StorageWalk& walk) const;
 
+  // Throws UsageError if the table was not added to an engine that has started.
   void CheckAttached() const;
-  // Throws std::logic_error if nobody removes records of this table later.
+  // Throws UsageError unless the body of the transaction runs here and knows this table.
+  void CheckUse(const Transaction& tx) const {
+    const bool good = internal::thread_calls.body == &tx && engine_ == &tx.engine();
+    if (!good) [[unlikely]]
+      tx.CheckUse(*this);
+  }
+  // Throws UsageError if nobody removes records of this table later.
   void CheckLaterRemoval() const;
 
   const TableDescriptor descriptor_;

@@ -10,12 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/context.h"
@@ -40,6 +43,10 @@ namespace {
 // Up to here a transaction finds its accesses by looking at each, and checks all earlier reads at
 // every new one; beyond, by a hash index, and at doubling sizes.
 constexpr std::size_t kLinearMax = 16;
+
+// Room for the runs of one transaction object.
+constexpr int kSerialShift = 40;
+std::atomic<std::uint64_t> transactions_made = 0;
 
 // How long a first run lets a repeated one pass, and how long a repeated one waits for its turn.
 constexpr int kIntentRoundsMax = 2000;
@@ -71,8 +78,10 @@ std::size_t HashPointer(const Record* record) {
 
 }  // namespace
 
+constinit thread_local internal::ThreadCalls internal::thread_calls;
+
 Transaction::Transaction(Engine& engine, internal::Context& context)
-    : engine_(engine), context_(context) {
+    : engine_(engine), context_(context), serial_(++transactions_made << kSerialShift) {
   accesses_.reserve(kLinearMax);
 }
 
@@ -261,11 +270,74 @@ void Transaction::TellWrites() {
   }
 }
 
-void Transaction::BadHandle(const char* what) {
+// --- slips of user code -----------------------------------------------------------------------
+
+void Transaction::EnterCall() {
+  around_ = internal::thread_calls;
+  internal::thread_calls = {.body = this, .call = this, .listened = around_.listened};
+}
+
+void Transaction::LeaveBody() {
+  internal::thread_calls.body = nullptr;
+  ++serial_;  // Handles are void from now on, in actions too.
+}
+
+void Transaction::LeaveCall() {
+  internal::thread_calls = around_;
+}
+
+bool Transaction::BodyRunsHere() const {
+  const Transaction* at = internal::thread_calls.body;
+  while (at != nullptr && at != this) at = at->around_.body;
+  return at != nullptr;
+}
+
+bool Transaction::CallRunsHere() const {
+  const Transaction* at = internal::thread_calls.call;
+  while (at != nullptr && at != this) at = at->around_.call;
+  return at != nullptr;
+}
+
+void Transaction::CheckUse(const TableBase& table) const {
+  ZEZE_REQUIRE(BodyRunsHere(),
+               fmt::format("table {} was used with a transaction that does not run on this thread: "
+                           "a transaction can be used only by the body of its procedure, while it "
+                           "runs",
+                           table.name()));
+  ZEZE_REQUIRE(table.engine_ != nullptr,
+               fmt::format("table {} belongs to no engine: add it before the start", table.name()));
+  ZEZE_REQUIRE(table.engine_ == &engine_,
+               fmt::format("table {} belongs to another engine than procedure {}", table.name(),
+                           name_));
+}
+
+std::string Transaction::NameOf(const Access& access) const {
+  return fmt::format("record {} of table {}", access.table->FormatKey(*access.record),
+                     access.table->name());
+}
+
+void Transaction::Refuse(const std::string& message) {
+  if (aborted_ || failed_) throw TransactionAborted{};
   if (Record* changed = FirstInvalid(accesses_.size())) AbortConflict(changed);
-  ZEZE_LOG_CRITICAL("procedure {}: {}", name_, what);
-  internal::CheckFailed("a record handle is used only while its record and transaction live",
-                        __FILE__, __LINE__);
+  throw UsageError(message);
+}
+
+Access& Transaction::ResolveSlowly(const internal::Handle& handle) {
+  Transaction* tx = handle.transaction;
+  ZEZE_REQUIRE(tx != nullptr, "an empty record handle was used");
+  ZEZE_REQUIRE(tx->BodyRunsHere() && tx->serial_ == handle.serial,
+               "a record handle was used after its procedure had ended or on another thread: keep "
+               "values, not handles");
+  Access& access = tx->accesses_[handle.index];
+  if (!handle.present) {
+    tx->Refuse(tx->NameOf(access) + " does not exist: test the handle before using it");
+  }
+  return access;
+}
+
+void Transaction::RefuseRemoved(const Access& access) {
+  Refuse(NameOf(access) + " was removed, or its insertion was rolled back, before the use of this "
+                          "handle");
 }
 
 void Transaction::AbortConflict(Record* culprit) {
@@ -274,10 +346,15 @@ void Transaction::AbortConflict(Record* culprit) {
   throw TransactionAborted{};
 }
 
-void Transaction::AbortFailed(std::int64_t code, std::string message) {
+internal::Outcome Transaction::Fail(std::int64_t code, std::string message) {
   failed_ = true;
   failure_code_ = code;
   failure_ = std::move(message);
+  return internal::Outcome::kFailed;
+}
+
+void Transaction::AbortFailed(std::int64_t code, std::string message) {
+  Fail(code, std::move(message));
   throw TransactionAborted{};
 }
 
@@ -287,21 +364,28 @@ std::int64_t Transaction::RunBody(ProcedureName name, ProcedureBody body) {
   } catch (const TransactionAborted&) {
     return result_code::kAbortException;
   } catch (const std::exception& e) {
-    if (aborted_ || failed_) return result_code::kAbortException;
-    if (FirstInvalid(accesses_.size()) != nullptr) {
-      aborted_ = true;
-      return result_code::kAbortException;
-    }
-    ZEZE_LOG_ERROR("procedure {} threw: {}", name.view(), e.what());
-    return result_code::kException;
+    return Threw(name, e.what());
   } catch (...) {
-    if (aborted_ || failed_) return result_code::kAbortException;
-    ZEZE_LOG_ERROR("procedure {} threw something that is not a std::exception", name.view());
-    return result_code::kException;
+    return Threw(name, "something that is not a std::exception");
   }
 }
 
+// What a doomed run throws is not believed.
+std::int64_t Transaction::Threw(ProcedureName name, const char* what) {
+  if (!aborted_ && !failed_) {
+    culprit_ = FirstInvalid(accesses_.size());
+    aborted_ = culprit_ != nullptr;
+  }
+  if (aborted_ || failed_) return result_code::kAbortException;
+  ZEZE_LOG_ERROR("procedure {} threw: {}", name.view(), what);
+  return result_code::kException;
+}
+
 std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body) {
+  ZEZE_REQUIRE(BodyRunsHere(),
+               fmt::format("procedure {} was called in a transaction that does not run on this "
+                           "thread",
+                           name.view()));
   const std::size_t undo_mark = undo_.size();
   const std::size_t action_mark = actions_.size();
   const std::uint64_t outer = std::exchange(savepoint_, ++last_savepoint_);
@@ -344,34 +428,44 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark) {
   actions_.resize(kept);
 }
 
+void Transaction::Register(When when, Task action) {
+  ZEZE_REQUIRE(CallRunsHere(),
+               "an action was registered with a transaction that does not run on this thread");
+  ZEZE_REQUIRE(static_cast<bool>(action), "an action must not be empty");
+  actions_.push_back({when, std::move(action)});
+}
+
 void Transaction::AfterCommit(Task action) {
-  actions_.push_back({When::kCommit, std::move(action)});
+  Register(When::kCommit, std::move(action));
 }
 
 void Transaction::AfterRollback(Task action) {
-  actions_.push_back({When::kRollback, std::move(action)});
+  Register(When::kRollback, std::move(action));
 }
 
 void Transaction::AfterDurable(Task action) {
-  actions_.push_back({When::kDurable, std::move(action)});
+  Register(When::kDurable, std::move(action));
 }
 
-void Transaction::RunActions(bool committed) {
+void Transaction::RequireDurable() {
+  ZEZE_REQUIRE(BodyRunsHere(), "RequireDurable was called when the procedure did not run");
+  has_durable_ = true;
+}
+
+void Transaction::RunActions(When outcome) {
   // An action may register more: by index, and moved out before it runs.
   for (std::size_t i = 0; i < actions_.size(); ++i) {
     const When when = actions_[i].when;
-    const bool due =
-        when == When::kRolledBack || when == (committed ? When::kCommit : When::kRollback);
-    if (!due) continue;
+    if (when != When::kRolledBack && when != outcome) continue;
     Task task = std::move(actions_[i].task);
     try {
       task();
     } catch (const std::exception& e) {
       ZEZE_LOG_ERROR("procedure {}: an action after its {} threw: {}", name_,
-                     committed ? "commit" : "rollback", e.what());
+                     when == When::kCommit ? "commit" : "rollback", e.what());
     } catch (...) {
       ZEZE_LOG_ERROR("procedure {}: an action after its {} threw", name_,
-                     committed ? "commit" : "rollback");
+                     when == When::kCommit ? "commit" : "rollback");
     }
   }
 }

@@ -48,6 +48,24 @@ using ProcedureBody = FunctionRef<std::int64_t(Transaction&)>;
 
 namespace internal {
 
+// The transactions of this thread, innermost first; each knows the one around it.
+struct ThreadCalls {
+  Transaction* body = nullptr;           // Its body runs; null in actions and listeners.
+  Transaction* call = nullptr;           // Its Engine::Call has not returned.
+  const TableBase* listened = nullptr;  // A change of this table is being delivered.
+};
+extern constinit thread_local ThreadCalls thread_calls;
+
+// How an Edited or a Found finds its record again. The transaction is looked into only if its body
+// runs on this thread: otherwise it may be gone.
+struct Handle {
+  Transaction* transaction = nullptr;
+  std::uint64_t serial = 0;
+  std::size_t index = 0;
+  std::uint32_t generation = 0;
+  bool present = false;  // Whether the record existed.
+};
+
 enum class AccessState : std::uint8_t {
   kRead,     // The record as committed.
   kEdited,   // `working` is the content.
@@ -98,7 +116,8 @@ enum class Outcome : std::uint8_t { kCommitted, kRolledBack, kConflict, kFailed 
 
 }  // namespace internal
 
-// Belongs to one thread, valid while its procedure runs.
+// Belongs to one thread, valid while its procedure runs: used later, by an action or on another
+// thread, it throws UsageError, and so do the handles that tables gave for it.
 class Transaction {
  public:
   Transaction(Engine& engine, internal::Context& context);
@@ -115,7 +134,10 @@ class Transaction {
   // action and, unless a table is durable at commit, the commit itself: see AfterDurable.
   void AfterCommit(Task action);
 
-  // Runs if the procedure that registered it rolls back, alone or with the whole transaction.
+  // Runs, once, if the procedure that registered it does not commit: it rolled back, alone or with
+  // the whole transaction, or the engine failed it (too many runs, a record that cannot be had, an
+  // expired lease). A run that lost a race and is repeated is not an outcome. With kUnknown neither
+  // this nor AfterCommit runs: the procedure has committed here, but perhaps not in the storage.
   void AfterRollback(Task action);
 
   // Runs once what the transaction wrote is in the storage, on some thread. For effects that must
@@ -124,7 +146,7 @@ class Transaction {
 
   // The procedure returns only when what it wrote, and what it read unsaved, is in the storage: as
   // if it had written a table that is durable at commit.
-  void RequireDurable() { has_durable_ = true; }
+  void RequireDurable();
 
   Engine& engine() const { return engine_; }
   const char* procedure_name() const { return name_; }
@@ -137,6 +159,31 @@ class Transaction {
   // Null: the record was evicted; find it again.
   internal::Access* Open(TableBase& table, internal::Record& record, bool for_write);
   internal::Access& at(std::size_t index) { return accesses_[index]; }
+  internal::Handle HandleOf(const internal::Access& access) const {
+    return {.transaction = const_cast<Transaction*>(this),
+            .serial = serial_,
+            .index = IndexOf(access),
+            .generation = access.generation,
+            .present = access.content() != nullptr};
+  }
+  // The record of a handle that was not empty. Throws UsageError.
+  static internal::Access& Resolve(const internal::Handle& handle) {
+    Transaction* tx = handle.transaction;
+    const bool good = handle.present && internal::thread_calls.body == tx &&
+                      tx->serial_ == handle.serial;
+    if (!good) [[unlikely]]
+      return ResolveSlowly(handle);
+    return tx->accesses_[handle.index];
+  }
+  // The same, if the content is still that of the handle.
+  static internal::Access& ResolveContent(const internal::Handle& handle) {
+    internal::Access& access = Resolve(handle);
+    if (access.generation != handle.generation) [[unlikely]]
+      handle.transaction->RefuseRemoved(access);
+    return access;
+  }
+  // Throws UsageError unless the body runs on this thread and the table is one of its engine.
+  void CheckUse(const TableBase& table) const;
   std::size_t IndexOf(const internal::Access& access) const {
     return static_cast<std::size_t>(&access - accesses_.data());
   }
@@ -154,13 +201,6 @@ class Transaction {
 
   internal::Participant& participant() { return context_.participant; }
   internal::Context& context() { return context_; }
-  // Of the transaction this object runs now; handles remember it.
-  std::uint64_t serial() const { return serial_; }
-
-  // A handle was used after its content was gone: a wrong program, unless this transaction is
-  // doomed already and saw a mixed state; then it runs again.
-  [[noreturn]] void BadHandle(const char* what);
-
   [[noreturn]] void AbortConflict(internal::Record* culprit);
   [[noreturn]] void AbortFailed(std::int64_t code, std::string message);
 
@@ -185,6 +225,20 @@ class Transaction {
     Task task;
   };
 
+  static internal::Access& ResolveSlowly(const internal::Handle& handle);
+  [[noreturn]] void RefuseRemoved(const internal::Access& access);
+  // Throws UsageError, unless this run saw what is not true any more: then it runs again.
+  [[noreturn]] void Refuse(const std::string& message);
+  std::string NameOf(const internal::Access& access) const;
+  bool BodyRunsHere() const;
+  bool CallRunsHere() const;
+  void Register(When when, Task action);
+
+  // The call begins, its body has ended, the call ends.
+  void EnterCall();
+  void LeaveBody();
+  void LeaveCall();
+
   // Tells LaterRemoval what the procedure wrote, as a part of the procedure.
   void TellWrites();
   void Begin(ProcedureName name, TransactionLevel level, int attempt);
@@ -202,7 +256,11 @@ class Transaction {
   void MakeWorkingCopy(internal::Access& access);
   void RollbackTo(std::size_t undo_mark, std::size_t action_mark);
   std::int64_t RunBody(ProcedureName name, ProcedureBody body);
+  std::int64_t Threw(ProcedureName name, const char* what);
 
+  internal::Outcome Fail(std::int64_t code, std::string message);
+  internal::Outcome FinishFailed();
+  bool RefusedByListener();
   bool LeaseExpired();
   void FindDirtyReads();
   bool HasDurableActions() const;
@@ -218,7 +276,8 @@ class Transaction {
   void LogCommit(std::uint64_t epoch);
   void MakeTicket();
   void DeliverChanges();
-  void RunActions(bool committed);
+  // Those of nested procedures that rolled back, and those for this outcome.
+  void RunActions(When outcome);
 
   void TakeIntents();
   void ReleaseIntents();
@@ -229,7 +288,9 @@ class Transaction {
   const char* name_ = "";
   TransactionLevel level_ = TransactionLevel::kSerializable;
   int attempt_ = 0;
-  std::uint64_t serial_ = 0;
+  // Never the same for two runs in one process; handles remember it.
+  std::uint64_t serial_;
+  internal::ThreadCalls around_;
 
   std::vector<internal::Access> accesses_;
   std::vector<std::uint32_t> index_;  // Open addressing over accesses_, used beyond kLinearMax.

@@ -27,6 +27,7 @@
 #include "zeze/base/check.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/table_descriptor.h"
@@ -154,7 +155,8 @@ RoleOnline::Set* RoleOnline::FindSet(std::string_view name) {
 
 Logins<RoleId>& RoleOnline::logins(std::string_view set_name) {
   Set* set = FindSet(set_name);
-  ZEZE_CHECK(set != nullptr);  // Name it to the constructor.
+  ZEZE_REQUIRE(set != nullptr, "there is no online set \"" + std::string(set_name) +
+                                   "\": name it to the constructor");
   return set->logins;
 }
 
@@ -167,7 +169,8 @@ std::vector<std::string> RoleOnline::set_names() const {
 
 RoleOnline::TimerTables RoleOnline::timer_tables(std::string_view set_name) {
   Set* set = FindSet(set_name);
-  ZEZE_CHECK(set != nullptr);  // Name it to the constructor.
+  ZEZE_REQUIRE(set != nullptr, "there is no online set \"" + std::string(set_name) +
+                                   "\": name it to the constructor");
   if (set->tables == nullptr) {
     return {.timers = tRoleTimers, .logins = tRoleLoginTimers, .offline = tRoleOfflineTimers};
   }

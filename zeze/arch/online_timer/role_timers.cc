@@ -11,8 +11,8 @@
 #include "zeze/arch/online/role_online.h"
 #include "zeze/arch/online_timer/login_timer.h"
 #include "zeze/arch/online_timer/login_timer_wire.h"
-#include "zeze/base/check.h"
 #include "zeze/base/log.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
@@ -52,7 +52,8 @@ RoleTimers::RoleTimers(RoleOnline& online, Timers& timers, LoginTimersOptions op
 
 RoleTimers::Set& RoleTimers::SetOf(std::string_view name) {
   const auto at = sets_.find(name);
-  ZEZE_CHECK(at != sets_.end());  // Name it to the RoleOnline.
+  ZEZE_REQUIRE(at != sets_.end(), "there is no online set \"" + std::string(name) +
+                                      "\": name it to the RoleOnline");
   return *at->second;
 }
 

@@ -27,6 +27,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/service_options.h"
@@ -99,7 +100,7 @@ class Provider::Impl {
   void Stop();
 
   LinkSet& links() {
-    ZEZE_CHECK(links_ != nullptr);
+    ZEZE_REQUIRE(links_ != nullptr, "the provider was used before its start");
     return *links_;
   }
   const ProviderOptions& options() const { return options_; }

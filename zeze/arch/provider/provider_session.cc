@@ -8,15 +8,15 @@
 
 #include "Zeze/Builtin/Provider.h"
 #include "zeze/app/session.h"
-#include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze::arch {
 
 ProviderSession& ProviderSession::Of(Session& session) {
   auto* provider_session = dynamic_cast<ProviderSession*>(&session);
-  ZEZE_CHECK(provider_session != nullptr);
+  ZEZE_REQUIRE(provider_session != nullptr, "this session is not one of a provider");
   return *provider_session;
 }
 

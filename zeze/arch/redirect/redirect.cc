@@ -28,6 +28,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
@@ -232,15 +233,14 @@ void Redirect::Impl::Stop() {
 
 const RedirectEntry& Redirect::Impl::Find(const void* method) const {
   const auto found = by_method_.find(method);
-  const bool module_was_added_to_redirect = found != by_method_.end();
-  ZEZE_CHECK(module_was_added_to_redirect);
+  ZEZE_REQUIRE(found != by_method_.end(), "the module of a redirected method was not added");
   return *found->second;
 }
 
 const RedirectEntry& Redirect::Impl::Find(std::string_view full_name) const {
   const auto found = by_name_.find(full_name);
-  const bool method_was_added_to_redirect = found != by_name_.end();
-  ZEZE_CHECK(method_was_added_to_redirect);
+  ZEZE_REQUIRE(found != by_name_.end(),
+               fmt::format("the redirected method {} was not added", full_name));
   return *found->second;
 }
 
@@ -337,13 +337,13 @@ void BeginRedirectAll(Redirect& redirect, const void* method, std::uint32_t leve
 
 RedirectHere FindRedirect(Redirect& redirect, const void* method) {
   const RedirectEntry& entry = redirect.impl().Find(method);
-  const bool module_is_here = entry.module != nullptr;
-  ZEZE_CHECK(module_is_here);
+  ZEZE_REQUIRE(entry.module != nullptr,
+               fmt::format("the module of {} is not on this server", entry.full_name));
   return {*entry.module, entry.procedure, redirect.server_id()};
 }
 
 RedirectPatience PatienceOf(Redirect& redirect, const RedirectCallOptions& options) {
-  ZEZE_CHECK(!IoThreads::IsIoThread());
+  ZEZE_REQUIRE(!IoThreads::IsIoThread(), "an io thread must not wait for a redirected call");
   Clock& clock = redirect.impl().io().clock();
   return {clock, clock.Now() + redirect.impl().TimeoutOf(options)};
 }

@@ -117,7 +117,7 @@ RedirectAnswer RedirectExecutor::RunMethod(const RedirectJob& job, RedirectInvoc
   const RedirectEntry& entry = *job.entry;
   RedirectAnswer answer;
   if (entry.in_transaction) {
-    answer.code = application_.Call(entry.procedure, [&](Transaction& tx) {
+    answer.code = application_.CallApart(entry.procedure, [&](Transaction& tx) {
       return invocation.Run(entry.module, &tx, job.hash);
     });
   } else {

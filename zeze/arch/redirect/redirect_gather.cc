@@ -9,10 +9,10 @@
 
 #include "zeze/arch/redirect/internal/redirect_raw.h"
 #include "zeze/arch/redirect/redirect_reply.h"
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
@@ -40,7 +40,7 @@ RedirectGather::RedirectGather(std::uint32_t level, std::size_t result_bytes_max
       done_(std::move(done)),
       groups_(level),
       missing_(level) {
-  ZEZE_CHECK(level > 0);
+  ZEZE_REQUIRE(level > 0, "a call to all groups needs at least one group");
 }
 
 void RedirectGather::Expect(std::uint32_t group, std::int32_t server_id,

@@ -17,6 +17,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
@@ -101,7 +102,7 @@ Result<void> AutoKey::Refill(std::uint64_t from) {
   std::uint64_t last = 0;
   bool damaged = false;
   const std::int64_t code =
-      owner_.engine_->Call("allocate ids", [&](Transaction& tx) -> std::int64_t {
+      owner_.engine_->CallApart("allocate ids", [&](Transaction& tx) -> std::int64_t {
         const auto seed = owner_.tAutoKeys.GetOrAdd(
             tx, BSeedKey{.ServerId = owner_.server_id_, .KeyName = name_});
         damaged = seed->NextId < 0;
@@ -204,7 +205,7 @@ AutoKeys::AutoKeys(AutoKeyOptions options) : options_(options) {
 }
 
 AutoKey& AutoKeys::GetOrAdd(std::string_view name) {
-  ZEZE_CHECK(engine_ != nullptr);
+  ZEZE_REQUIRE(engine_ != nullptr, fmt::format("ids of \"{}\" before the start", name));
   const MutexLock lock(mutex_);
   auto at = keys_.find(name);
   if (at == keys_.end()) {

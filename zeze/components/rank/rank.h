@@ -35,6 +35,7 @@
 #include "zeze/app/module.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/components/rank/rank_board.h"
 #include "zeze/components/rank/rank_group.h"
 #include "zeze/components/rank/rank_router.h"
@@ -188,6 +189,13 @@ class Rank final : public Module {
   };
 
   static Settings Checked(Definition definition);
+  // Throws UsageError if this rank type has no order: it was not defined.
+  const Settings& DefinedSettings(std::int32_t rank_type) const {
+    const Settings& settings = SettingsOf(rank_type);
+    ZEZE_REQUIRE(settings.ordered, "rank type " + std::to_string(rank_type) +
+                                       " is not defined: call Define before the start");
+    return settings;
+  }
   const Settings& SettingsOf(std::int32_t rank_type) const {
     if (settings_.empty()) return defaults_;
     const auto found = settings_.find(rank_type);

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 
@@ -52,7 +52,8 @@ RankBoard RankBoard::Day(std::int32_t rank_type, std::chrono::local_days day) {
 
 RankBoard RankBoard::Week(std::int32_t rank_type, std::chrono::local_days day,
                           const RankWeeks& weeks) {
-  ZEZE_CHECK(weeks.days_in_first_week_min >= 1 && weeks.days_in_first_week_min <= 7);
+  ZEZE_REQUIRE(weeks.days_in_first_week_min >= 1 && weeks.days_in_first_week_min <= 7,
+               "the first week of a year has 1 to 7 days of it");
   const std::chrono::year calendar_year = YearOf(day);
   std::chrono::year year = calendar_year;
   const std::chrono::years one(1);

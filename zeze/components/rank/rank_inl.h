@@ -16,6 +16,7 @@
 
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/components/rank/rank.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
@@ -71,8 +72,7 @@ Result<RankChange> Rank<Beans...>::Update(Transaction& tx, const RankBoard& boar
 template <typename... Beans>
 Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& key,
                                                std::int64_t role, const Value& value) {
-  const Settings& settings = SettingsOf(key.RankType);
-  ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
+  const Settings& settings = DefinedSettings(key.RankType);
   const RankRule<Value> rule = RuleOf(settings);
   Found<Group> group = table_.Find(tx, key);
   if (!group || group->level != static_cast<std::int32_t>(options_.concurrent_level)) {
@@ -117,7 +117,7 @@ Result<void> Rank<Beans...>::Claim(Transaction& tx, const RankKey& key, const Se
 template <typename... Beans>
 void Rank<Beans...>::UpdateAsync(const RankBoard& board, std::int64_t role, const Value& value,
                                  std::uint32_t hash, Completion done) {
-  ZEZE_CHECK(application_ != nullptr);
+  ZEZE_REQUIRE(application_ != nullptr, "the ranks of an application that runs can be updated");
   const std::uint32_t group = GroupOf(hash);
   const RankKey key = board.Key(group);
   auto finish = [done = std::move(done), board, role](std::int64_t code) {
@@ -167,9 +167,8 @@ Result<bool> Rank<Beans...>::Remove(Transaction& tx, const RankBoard& board, std
 
 template <typename... Beans>
 Result<typename Rank<Beans...>::ViewPointer> Rank<Beans...>::Read(const RankBoard& board) {
-  ZEZE_CHECK(engine_ != nullptr);
-  const Settings& settings = SettingsOf(board.rank_type);
-  ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
+  ZEZE_REQUIRE(engine_ != nullptr, "the ranks were used before their start");
+  const Settings& settings = DefinedSettings(board.rank_type);
   const std::chrono::nanoseconds now = options_.views.clock->Now();
   std::vector<RankKey> keys;
   keys.reserve(options_.concurrent_level);
@@ -193,7 +192,7 @@ Result<typename Rank<Beans...>::ViewPointer> Rank<Beans...>::Read(const RankBoar
   };
   // Checking all reads together would make a reader of a busy board run again and again.
   const std::int64_t code =
-      engine_->Call("rank read", read, TransactionLevel::kAllowDirtyWhenAllRead);
+      engine_->CallApart("rank read", read, TransactionLevel::kAllowDirtyWhenAllRead);
   if (problem) return *problem;
   if (code != result_code::kSuccess) {
     return Error(ErrorCode::kUnavailable,
@@ -206,10 +205,10 @@ template <typename... Beans>
 template <typename Body>
 Result<void> Rank<Beans...>::ForEachGroup(ProcedureName name, std::uint32_t count,
                                           const Body& body) {
-  ZEZE_CHECK(engine_ != nullptr);
+  ZEZE_REQUIRE(engine_ != nullptr, "the ranks were used before their start");
   for (std::uint32_t group = count; group-- > 0;) {
     std::optional<Error> problem;
-    const std::int64_t code = engine_->Call(name, [&](Transaction& tx) -> std::int64_t {
+    const std::int64_t code = engine_->CallApart(name, [&](Transaction& tx) -> std::int64_t {
       problem.reset();
       if (Result<void> done = body(tx, group); !done.ok()) problem = done.error();
       return problem ? Generated::ErrorCode(kRankWrongLevel) : result_code::kSuccess;
@@ -256,8 +255,7 @@ Result<void> Rank<Beans...>::Merge(const RankBoard& from, const RankBoard& to) {
 
 template <typename... Beans>
 Result<void> Rank<Beans...>::MergeGroup(Transaction& tx, const RankKey& from, const RankKey& to) {
-  const Settings& settings = SettingsOf(to.RankType);
-  ZEZE_CHECK(settings.ordered);  // Otherwise nobody has defined this rank type.
+  const Settings& settings = DefinedSettings(to.RankType);
   const Group* source = table_.Get(tx, from);
   if (source == nullptr) return {};
   if (Result<void> checked = CheckLevel(from, source->level); !checked.ok()) return checked;

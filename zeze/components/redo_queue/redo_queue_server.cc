@@ -488,7 +488,7 @@ Result<void> RedoQueueServer::RunParked(std::string_view name, std::int64_t id) 
   Queue* queue = FindQueue(name);
   const BParkedKey key{std::string(name), id};
   bool found = false;
-  const std::int64_t code = application_->Call("RedoQueue.RunParked", [&](Transaction& tx) {
+  const std::int64_t code = application_->CallApart("RedoQueue.RunParked", [&](Transaction& tx) {
     const BParkedTask* task = tParkedTasks.Get(tx, key);
     found = task != nullptr;
     if (!found) return result_code::kLogicError;
@@ -513,7 +513,7 @@ Result<void> RedoQueueServer::RunParked(std::string_view name, std::int64_t id) 
 Result<void> RedoQueueServer::DropParked(std::string_view name, std::int64_t id) {
   const BParkedKey key{std::string(name), id};
   bool found = false;
-  const std::int64_t code = application_->Call("RedoQueue.DropParked", [&](Transaction& tx) {
+  const std::int64_t code = application_->CallApart("RedoQueue.DropParked", [&](Transaction& tx) {
     found = tParkedTasks.Get(tx, key) != nullptr;
     if (found) tParkedTasks.Remove(tx, key);
     return result_code::kSuccess;

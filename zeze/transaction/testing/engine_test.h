@@ -47,16 +47,17 @@ class EngineTest : public ::testing::Test {
     engine.reset();
   }
 
+  // As another thread would, also inside a procedure.
   std::int64_t Put(Accounts& table, std::int64_t key, std::int64_t balance) {
-    return engine->Call("put", [&](Transaction& tx) -> std::int64_t {
+    return engine->CallApart("put", [&](Transaction& tx) -> std::int64_t {
       table.Put(tx, key, BAccount{.balance = balance, .owner = {}});
       return 0;
     });
   }
 
-  // From one account to another, in one transaction.
+  // From one account to another, in one transaction, apart as well.
   std::int64_t Transfer(std::int64_t from, std::int64_t to, std::int64_t amount) {
-    return engine->Call("transfer", [&](Transaction& tx) -> std::int64_t {
+    return engine->CallApart("transfer", [&](Transaction& tx) -> std::int64_t {
       accounts.GetOrAdd(tx, from)->balance -= amount;
       accounts.GetOrAdd(tx, to)->balance += amount;
       return 0;

@@ -260,7 +260,7 @@ Result<std::size_t> LoginBook<Key>::LogoutAllOf(std::int32_t server_id, bool cra
     // If some cannot be had, most of the others cannot either, and each try may wait long.
     const std::size_t failures_max = unfinished == Unfinished::kGoOn ? 1 : kFailuresInARow;
     if (failed_in_a_row < failures_max) {
-      if (environment_.application->Call("log out of a server", procedure) ==
+      if (environment_.application->CallApart("log out of a server", procedure) ==
           result_code::kSuccess) {
         ++ended;
         failed_in_a_row = 0;

@@ -10,9 +10,9 @@
 #include <fmt/core.h>
 
 #include "Zeze/Builtin/Collections/LinkedMap.h"
-#include "zeze/base/check.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/collections/linked_map/linked_map.h"
 #include "zeze/components/delay_remove/delay_remove.h"
@@ -46,7 +46,8 @@ std::string EncodeState(const BClearJobState& state) {
 
 AnyLinkedMap::AnyLinkedMap(LinkedMaps& maps, std::string name, LinkedMapOptions options)
     : maps_(&maps), name_(std::move(name)), options_(options) {
-  ZEZE_CHECK(options_.node_size > 0);
+  ZEZE_REQUIRE(options_.node_size > 0,
+               fmt::format("the nodes of linked map '{}' have no room", name_));
 }
 
 void AnyLinkedMap::ThrowDamaged(std::int64_t node_id, const char* what) const {

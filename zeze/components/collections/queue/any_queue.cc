@@ -11,10 +11,10 @@
 #include <fmt/core.h>
 
 #include "Zeze/Builtin/Collections/Queue.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/collections/queue/queue.h"
 #include "zeze/transaction/engine.h"
@@ -42,7 +42,7 @@ AnyQueueEntry EntryOf(const BQueueNodeValue& value) {
 
 AnyQueue::AnyQueue(Queues& queues, std::string name, QueueOptions options)
     : queues_(&queues), name_(std::move(name)), options_(options) {
-  ZEZE_CHECK(options_.node_size > 0);
+  ZEZE_REQUIRE(options_.node_size > 0, "the nodes of queue " + name_ + " have no room");
 }
 
 // A key without a name: written by Zeze before nodes had names.
@@ -190,7 +190,7 @@ void AnyQueue::Clear(Transaction& tx) {
 }
 
 void AnyQueue::Append(Transaction& tx, const AnyQueue& other) {
-  ZEZE_CHECK(name_ != other.name_);
+  ZEZE_REQUIRE(name_ != other.name_, "queue " + name_ + " was appended to itself");
   const Root* seen = queues_->tQueues.Get(tx, other.name_);
   if (seen == nullptr || other.HeadOf(*seen).NodeId == 0) return;
   const auto from = queues_->tQueues.Edit(tx, other.name_);
