@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -28,21 +27,6 @@ using internal::DurabilityTicket;
 using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
-
-namespace {
-
-void RunDurableAction(Task& action) {
-  if (!action) return;
-  try {
-    action();
-  } catch (const std::exception& e) {
-    ZEZE_LOG_ERROR("an action after durability threw: {}", e.what());
-  } catch (...) {
-    ZEZE_LOG_ERROR("an action after durability threw something that is not a std::exception");
-  }
-}
-
-}  // namespace
 
 Checkpoint::Checkpoint(Engine& engine, Options options)
     : engine_(engine), options_(std::move(options)), last_success_(options_.clock->Now()) {
@@ -154,18 +138,26 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   }
   // Waiters own their tickets from the moment they are done: take out what is needed before.
   std::vector<Task> then;
+  std::vector<std::pair<std::uint64_t, std::vector<Task>>> actions;
   while (finished != nullptr) {
     DurabilityTicket* ticket = std::exchange(finished, finished->next);
-    then.push_back(std::move(ticket->then));
+    if (ticket->then) then.push_back(std::move(ticket->then));
+    if (!ticket->actions.empty()) {
+      actions.emplace_back(ticket->order, std::move(ticket->actions));
+    }
     const bool owned = ticket->owned;
     ticket->done.store(true, std::memory_order_release);
     if (owned) delete ticket;
   }
+  // Before the next flush can end: the order of flushes is the order of their actions.
+  std::sort(actions.begin(), actions.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [order, tasks] : actions) engine_.PostActions(std::move(tasks));
   running_ = false;
   changed_.NotifyAll();
   if (!then.empty()) {
     mutex_.Unlock();
-    for (Task& task : then) RunDurableAction(task);
+    for (Task& task : then) task();
     mutex_.Lock();
   }
   if (fenced) {

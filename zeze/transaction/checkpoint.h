@@ -96,6 +96,10 @@ class Checkpoint {
   // Saves the groups that somebody waits for; keeps trying while the storage is unavailable.
   void FlushUrgent();
 
+  // The place of a commit among those whose AfterDurable actions run in turn. Taken before anything
+  // of the commit can be seen, so that a transaction that depends on another comes after it.
+  std::uint64_t NextActionOrder() { return action_order_.fetch_add(1, std::memory_order_relaxed); }
+
   // Moves the logs into the graph without saving, so that they stay short.
   void Drain();
 
@@ -179,6 +183,7 @@ class Checkpoint {
   alignas(64) std::atomic<bool> overloaded_ = false;
   std::atomic<std::uint64_t> drained_epoch_ = 0;
   std::atomic<std::uint64_t> write_serial_ = 0;
+  std::atomic<std::uint64_t> action_order_ = 1;
   std::atomic<std::int64_t> dirty_ = 0;
   std::atomic<std::uint64_t> bytes_per_record_ = 128;
   std::atomic<bool> abandoned_ = false;

@@ -85,7 +85,7 @@ inline Outcome Transaction::FinishUnwritten(Outcome outcome) {
   } else if (checked && LeaseExpired()) {
     outcome = Outcome::kFailed;
   } else if (waits) {
-    LogCommit(epoch);
+    LogCommit(epoch, ActionOrder());
   }
   if (waits) context_.epoch.store(0, std::memory_order_release);
   return outcome;
@@ -105,6 +105,10 @@ inline void Transaction::FindDirtyReads() {
 inline bool Transaction::HasDurableActions() const {
   return std::any_of(actions_.begin(), actions_.end(),
                      [](const Action& action) { return action.when == When::kDurable; });
+}
+
+inline std::uint64_t Transaction::ActionOrder() const {
+  return HasDurableActions() ? engine_.checkpoint_->NextActionOrder() : 0;
 }
 
 // What may block or fail is done before anything is locked (rule 8).
@@ -214,10 +218,11 @@ inline Outcome Transaction::Commit() {
     return culprit_ != nullptr ? Outcome::kConflict : Outcome::kFailed;
   }
   if (engine_.checkpoint_->groups()) FindDirtyReads();
+  const std::uint64_t action_order = ActionOrder();
   for (const std::uint32_t i : writes_) Install(accesses_[i], epoch);
   // Alone, a commit to records that the log has already adds nothing to it.
   if (!fresh_.empty() || has_durable_ || !actions_.empty() || engine_.checkpoint_->groups()) {
-    LogCommit(epoch);
+    LogCommit(epoch, action_order);
   }
   context_.epoch.store(0, std::memory_order_release);
 
@@ -292,9 +297,9 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);
 }
 
-inline void Transaction::LogCommit(std::uint64_t epoch) {
+inline void Transaction::LogCommit(std::uint64_t epoch, std::uint64_t action_order) {
   const bool groups = engine_.checkpoint_->groups();
-  if (has_durable_ || HasDurableActions()) MakeTicket();
+  if (has_durable_ || action_order != 0) MakeTicket(action_order);
   // In groups a transaction also ties records together that were in the log before; a lone record
   // that is there already adds nothing.
   const bool ties = groups && writes_.size() + dirty_reads_.size() > 1;
@@ -315,19 +320,15 @@ inline void Transaction::LogCommit(std::uint64_t epoch) {
     context_.CompactLog(log);
 }
 
-void Transaction::MakeTicket() {
-  std::vector<Task> then;
-  for (Action& action : actions_) {
-    if (action.when == When::kDurable) then.push_back(std::move(action.task));
-  }
+void Transaction::MakeTicket(std::uint64_t action_order) {
   ticket_ = new DurabilityTicket;
+  ticket_->order = action_order;
+  for (Action& action : actions_) {
+    if (action.when == When::kDurable) ticket_->actions.push_back(std::move(action.task));
+  }
+  engine_.waiting_actions_.fetch_add(ticket_->actions.size(), std::memory_order_relaxed);
   ticket_->urgent = has_durable_;
   ticket_->owned = !has_durable_;  // Nobody waits for it: the checkpoint deletes it.
-  if (!then.empty()) {
-    ticket_->then = [tasks = std::move(then)]() mutable {
-      for (Task& task : tasks) task();
-    };
-  }
 }
 
 // In commit order for each table: whoever comes first delivers what is there, the others wait until

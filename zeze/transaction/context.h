@@ -29,8 +29,12 @@ namespace zeze::internal {
 struct DurabilityTicket {
   std::atomic<bool> done = false;
   bool urgent = false;  // Somebody waits: flush now rather than at the next period.
-  bool owned = false;   // Deleted by the checkpoint after `then` has run.
-  Task then;            // Runs on the flushing thread.
+  bool owned = false;   // Deleted by the checkpoint once it is done.
+  // The engine's own, never a user's: it runs on the flushing thread and must not wait.
+  Task then;
+  // What the transaction registered with AfterDurable, and its place among those of others.
+  std::vector<Task> actions;
+  std::uint64_t order = 0;
   DurabilityTicket* next = nullptr;
 };
 

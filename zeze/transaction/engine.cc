@@ -52,6 +52,9 @@ namespace {
 // A value in a record has at most 128 variables, each encoded with its tag.
 constexpr std::size_t kFlatValueEncodedMax = 4096;
 
+// The engine whose AfterDurable action this thread runs.
+thread_local const Engine* acting_engine = nullptr;
+
 }  // namespace
 
 Engine::Engine(EngineOptions options)
@@ -65,6 +68,7 @@ Engine::~Engine() {
     }
   }
   StopThreads();
+  StopActions(ThreadPool::Pending::kDiscard);
   DisposeTables();
 }
 
@@ -153,12 +157,18 @@ Result<void> Engine::Stop() {
                              "listener) and would wait for it for ever: call it on another thread",
                              procedure));
   }
+  if (acting_engine == this) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "Stop was called in an AfterDurable action and would wait for it: let another "
+                 "thread stop the engine");
+  }
   State running = State::kRunning;
   if (!state_.compare_exchange_strong(running, State::kStopping) && running != State::kStopping) {
     return {};
   }
   AwaitIdle();
   if (Result<void> saved = checkpoint_->FlushAll(); !saved.ok()) return saved.error();
+  StopActions(ThreadPool::Pending::kRun);
   StopThreads();
   state_ = State::kStopped;
   return {};
@@ -168,6 +178,36 @@ void Engine::Abandon() {
   state_ = State::kStopped;
   if (checkpoint_ != nullptr) checkpoint_->Abandon();
   StopThreads();
+  if (acting_engine != this) StopActions(ThreadPool::Pending::kDiscard);
+}
+
+void Engine::PostActions(std::vector<Task> actions) {
+  ThreadPool* pool = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    if (actions_ == nullptr) {
+      actions_ = std::make_unique<ThreadPool>(
+          ThreadPool::Options{.name = "after-durable", .thread_count = 1});
+    }
+    pool = actions_.get();
+  }
+  for (Task& action : actions) {
+    const char* const name = action.name();
+    pool->Post(Task(name, [this, action = std::move(action)]() mutable {
+      acting_engine = this;
+      waiting_actions_.fetch_sub(1, std::memory_order_relaxed);
+      action();
+    }));
+  }
+}
+
+void Engine::StopActions(ThreadPool::Pending pending) {
+  ThreadPool* pool = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    pool = actions_.get();
+  }
+  if (pool != nullptr) pool->Shutdown(pending);
 }
 
 void Engine::StopThreads() {

@@ -24,8 +24,10 @@
 #include <vector>
 
 #include "zeze/base/clock.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/thread_pool.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
@@ -56,6 +58,9 @@ struct EngineOptions {
   // New transactions wait while more records than this are unsaved (and a checkpoint is started at
   // half of it).
   std::size_t dirty_records_max = 2'000'000;
+  // AfterDurable actions that may wait for their flush or for their turn; beyond it a procedure that
+  // registers one fails with kBusy.
+  std::size_t after_durable_max = 1'000'000;
   // The storage says that this process has lost its rights for ever; nothing is saved any more.
   // Called once, on any thread: end the process.
   std::function<void(const std::string& why)> on_fenced = nullptr;
@@ -93,10 +98,10 @@ class Engine {
   // Opens the tables in the storage and starts the background threads. Once.
   Result<void> Start();
 
-  // Refuses new procedures (kClosed), waits for the running ones, saves everything, ends the
-  // background threads. An error says that the last checkpoint could not be saved; it may be
-  // called again to try once more. Refused inside a procedure, an action or a listener, for which it
-  // would wait.
+  // Refuses new procedures (kClosed), waits for the running ones, saves everything, runs the
+  // AfterDurable actions, ends the background threads. An error says that the last checkpoint could
+  // not be saved; it may be called again to try once more. Refused inside a procedure, an action or
+  // a listener, for which it would wait.
   Result<void> Stop();
 
   // Gives up: nothing more is saved, waiting durable transactions fail with kUnknown. For a process
@@ -132,7 +137,8 @@ class Engine {
   Result<void> Reduce(std::string_view global_key, Right to);
 
   // The same without waiting: the right is lowered when this returns; `saved` runs when the storage
-  // has everything, at once or on another thread. Never, if nothing is saved any more.
+  // has everything, immediately or on the flushing thread, so it must not wait. Never, if nothing is
+  // saved any more.
   void ReduceThen(std::string_view global_key, Right to, Task saved);
 
   // Every right that this process has, or has lowered and not yet saved what it did under it.
@@ -169,6 +175,9 @@ class Engine {
   // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits.
   // An error: there was no room for a long time, because unsaved records cannot be evicted.
   Result<void> AwaitCacheRoom(TableBase& table);
+
+  // Runs AfterDurable actions in the order of the calls, on the thread that is for them.
+  void PostActions(std::vector<Task> actions);
 
   // Starts a checkpoint soon, on its own thread.
   void WantFlush();
@@ -212,6 +221,7 @@ class Engine {
   bool TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
   void FreeLimbo(internal::Context& context);
   void StopThreads();
+  void StopActions(ThreadPool::Pending pending);
   void DisposeTables();
 
   const EngineOptions options_;
@@ -235,6 +245,9 @@ class Engine {
   CondVar room_;
   std::thread checkpoint_thread_;
   std::thread clean_thread_;
+  // One thread, so that actions keep their order. Made for the first action.
+  std::unique_ptr<ThreadPool> actions_ ZEZE_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> waiting_actions_ = 0;  // Committed and not yet run.
 
   // Evicted records that logs may still name, with the epoch after which they cannot (clean
   // thread).

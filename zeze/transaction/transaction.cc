@@ -444,6 +444,14 @@ void Transaction::AfterRollback(Task action) {
 }
 
 void Transaction::AfterDurable(Task action) {
+  const std::size_t max = engine_.options_.after_durable_max;
+  if (engine_.waiting_actions_.load(std::memory_order_relaxed) >= max) {
+    AbortFailed(
+        result_code::kBusy,
+        fmt::format("{} actions wait for what they follow to be saved, or for their turn: "
+                    "does the storage take checkpoints, and is an AfterDurable action slow?",
+                    max));
+  }
   Register(When::kDurable, std::move(action));
 }
 

@@ -11,6 +11,11 @@
 // Nothing is locked while the procedure runs. At the end its reads are checked; if somebody changed
 // one of them meanwhile, the procedure runs again: it must not have effects besides its tables and
 // the actions registered here.
+//
+// Which thread runs what: the body, listeners of tables (Table::AddListener), AfterCommit and
+// AfterRollback run on the thread that called Engine::Call. AfterDurable runs on a thread of the
+// engine that does nothing else. The threads that the engine needs to make progress (checkpoint,
+// cache cleaner) never run user code.
 
 #pragma once
 
@@ -140,8 +145,16 @@ class Transaction {
   // this nor AfterCommit runs: the procedure has committed here, but perhaps not in the storage.
   void AfterRollback(Task action);
 
-  // Runs once what the transaction wrote is in the storage, on some thread. For effects that must
-  // never exist without their cause.
+  // Runs once what the transaction wrote, and what it read unsaved, is in the storage. For effects
+  // that must never exist without their cause.
+  //
+  // The actions of an engine run one at a time on a thread of their own, so they may run procedures
+  // and wait for them; one that waits long delays the others: post such work to a pool. The actions
+  // of a transaction run in the order of registration, those of transactions that depend on each
+  // other in the order of their commits. Engine::Stop returns after all of them have run; procedures
+  // that they call meanwhile get kClosed. A crash, or Abandon, may lose actions whose data is saved.
+  //
+  // The procedure fails with kBusy if EngineOptions::after_durable_max actions wait already.
   void AfterDurable(Task action);
 
   // The procedure returns only when what it wrote, and what it read unsaved, is in the storage: as
@@ -264,6 +277,8 @@ class Transaction {
   bool LeaseExpired();
   void FindDirtyReads();
   bool HasDurableActions() const;
+  // 0: no action waits for durability.
+  std::uint64_t ActionOrder() const;
   bool PrepareWrites();
   bool LockWrites();
   void UnlockWrites(std::size_t count);
@@ -273,8 +288,8 @@ class Transaction {
            (access.state == internal::AccessState::kRemoved && access.committed != nullptr);
   }
   void Install(internal::Access& access, std::uint64_t epoch);
-  void LogCommit(std::uint64_t epoch);
-  void MakeTicket();
+  void LogCommit(std::uint64_t epoch, std::uint64_t action_order);
+  void MakeTicket(std::uint64_t action_order);
   void DeliverChanges();
   // Those of nested procedures that rolled back, and those for this outcome.
   void RunActions(When outcome);
