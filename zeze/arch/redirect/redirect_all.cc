@@ -179,7 +179,7 @@ void Redirect::Impl::OnRedirectAll(const Message<direct::ModuleRedirectAllReques
     return_code = result_code::kLogicError;
   }
   const auto batch = std::make_shared<internal::RedirectAllBatch>(
-      message.connection,
+      io_, message.connection,
       direct::BModuleRedirectAllResult{.ModuleId = request.ModuleId,
                                        .ServerId = links_.server_id(),
                                        .SourceProvider = request.SourceProvider,

@@ -157,6 +157,57 @@ TEST(RedirectAll, LateResultsAreIgnored) {
       [&] { return cluster->redirect(1).GetStatistics().ignored_results == late; }));
 }
 
+// A group of another server that has others besides.
+std::uint32_t SlowGroupOf(RedirectCluster& cluster, std::int32_t server_id) {
+  std::vector<std::uint32_t> groups;
+  for (std::uint32_t group = 0; group < kLevel; ++group) {
+    if (OwnerOf(cluster, group) == server_id) groups.push_back(group);
+  }
+  EXPECT_GE(groups.size(), 2U);
+  return groups.front();
+}
+
+TEST(RedirectAll, ASlowGroupCostsOnlyItsOwnAnswer) {
+  const auto cluster = RedirectCluster::Of(2);
+  const std::uint32_t slow = SlowGroupOf(*cluster, 2);
+  cluster->bank(2).door.Close();
+  const auto all = cluster->redirect(1)
+                       .ToAll<&ModuleBank::SlowIn>(kLevel, static_cast<std::int32_t>(slow))
+                       .Within(milliseconds(500))
+                       .Wait();
+  for (const auto& reply : all.groups) {
+    const bool late = reply.group == slow;
+    EXPECT_EQ(late ? redirect_code::kRequestTimeout : 0, reply.code) << reply.group;
+    EXPECT_EQ(late ? RedirectOutcome::kUnknown : RedirectOutcome::kDone, reply.outcome);
+    EXPECT_EQ(late ? 0 : OwnerOf(*cluster, reply.group), reply.result);
+  }
+  cluster->bank(2).door.Open();
+}
+
+TEST(RedirectAll, ResultsOfOtherServersAreGivenAsTheyCome) {
+  const auto cluster = RedirectCluster::Of(2);
+  const std::uint32_t slow = SlowGroupOf(*cluster, 2);
+  cluster->bank(2).door.Close();
+  std::atomic<std::uint32_t> told = 0;
+  WaitGroup others(kLevel - 1);
+  WaitGroup end(1);
+  cluster->redirect(1)
+      .ToAll<&ModuleBank::SlowIn>(kLevel, static_cast<std::int32_t>(slow))
+      .Within(kPatience)
+      .ForEach([&](const RedirectGroupReply<std::int32_t>& reply) {
+        EXPECT_TRUE(reply.ok()) << reply.group;
+        if (++told < kLevel) others.Done();
+      })
+      .Then([&](const RedirectAllReply<std::int32_t>& all) {
+        EXPECT_TRUE(all.ok());
+        end.Done();
+      });
+  EXPECT_TRUE(others.WaitUntil(SystemClock(), SystemClock().Now() + kPatience / 2));
+  EXPECT_EQ(kLevel - 1, told);  // The slow group still waits at the door.
+  cluster->bank(2).door.Open();
+  EXPECT_TRUE(end.WaitUntil(SystemClock(), SystemClock().Now() + kPatience));
+}
+
 TEST(RedirectAll, AGroupsCallsAndCallsToAllNeverOverlap) {
   const auto cluster = RedirectCluster::Of(2);
   std::atomic<int> most = 0;

@@ -126,6 +126,11 @@ class ModuleBank final : public Module {
     door.Pass();
     Note(hash, number);
   }
+  // Only one group waits at the door.
+  void SlowIn(std::int32_t group, std::int32_t slow_group, std::int32_t& result) {
+    if (group == slow_group) door.Pass();
+    result = server_id_;
+  }
   std::int64_t Large(std::int32_t group, std::string& result) {
     result.assign(kLarge, static_cast<char>('a' + group % 26));
     return 0;
@@ -157,6 +162,7 @@ class ModuleBank final : public Module {
       RedirectMethod<&ModuleBank::Slow, "slow">, RedirectMethod<&ModuleBank::Large, "large">,
       RedirectMethod<&ModuleBank::Fails, "fails">, RedirectMethod<&ModuleBank::Throws, "throws">,
       RedirectMethod<&ModuleBank::Overlap, "overlap">,
+      RedirectMethod<&ModuleBank::SlowIn, "slowIn">,
       RedirectMethod<&ModuleBank::GroupName, "groupName", RedirectMethodOptions{.version = 3}>>;
 
   std::int64_t BalanceOf(std::int64_t id) {
