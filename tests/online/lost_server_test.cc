@@ -42,10 +42,10 @@ constexpr seconds kPatience(60);
 
 class LostServerTest : public ::testing::Test {
  protected:
-  LostServerTest()
+  explicit LostServerTest(milliseconds offline_retry = milliseconds(200))
       : url_(SharedPostgresServer().NewDatabase()),
         // Sooner than the lease of a killed server is over.
-        registry_({.offline_delay = milliseconds(200), .offline_retry = milliseconds(200)}),
+        registry_({.offline_delay = milliseconds(200), .offline_retry = offline_retry}),
         io_({.name = "test-io"}),
         pool_({.name = "blocking", .thread_count = 4}),
         storage_(OpenPostgresStorage({.url = url_}).value()),
@@ -159,6 +159,31 @@ TEST_F(LostServerTest, ItsLoginsEndOnceAndNobodyElses) {
   for (const RoleId role : lost) {
     EXPECT_EQ(LogIn(role), 0);
     EXPECT_TRUE(AwaitSaid(fmt::format("login {} v2", role)));
+  }
+}
+
+// Each is asked once, before the lease of the lost server is over.
+class LostServerAskedOnceTest : public LostServerTest {
+ protected:
+  LostServerAskedOnceTest() : LostServerTest(std::chrono::hours(1)) {}
+};
+
+TEST_F(LostServerAskedOnceTest, ARefusedTakeOverGoesOnByItself) {
+  std::set<RoleId> lost;
+  for (RoleId role = 1; role <= kRoles; ++role) {
+    ASSERT_EQ(LogIn(role), 0) << role;
+    const std::string line = fmt::format("login {} v1", role);
+    ASSERT_TRUE(AwaitSaid(line));
+    if (*WhoSaid(line) == 1) lost.insert(role);
+  }
+  ASSERT_FALSE(lost.empty());
+
+  servers_[1]->Kill();
+  servers_.erase(1);
+
+  for (const RoleId role : lost) {
+    EXPECT_TRUE(AwaitSaid(fmt::format("logout {} v1", role))) << role;
+    EXPECT_EQ(TimesSaid(fmt::format("logout {} v1", role)), 1) << role;
   }
 }
 

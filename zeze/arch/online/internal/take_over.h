@@ -5,9 +5,9 @@
 //     return logins.LogoutAllOf(lost, proceed);
 //   });
 //
-// The service manager asks until somebody has said that it is done, across crashes of whoever was
-// asked: what cannot be had yet, because the lost server's lease still lasts, is refused, and asked
-// for again.
+// The service manager asks until a server has said that it is done, across crashes of the servers it
+// asked. A server that cannot finish, because the lease of the lost one still lasts, refuses, and
+// goes on by itself: first after a quarter of a second, then at growing pauses up to five seconds.
 
 #pragma once
 
