@@ -83,12 +83,10 @@ std::string Replace(std::string text, std::string_view placeholder, std::string_
 
 constexpr std::string_view kMain = R"(#include <csignal>
 #include <iostream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "zeze/app/application.h"
-#include "zeze/bean/hash.h"
 #include "zeze/config/config.h"
 
 @INCLUDES@
@@ -102,9 +100,6 @@ int Fail(const zeze::Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // First of all: strangers cannot know which keys fall into one place of a map.
-  zeze::SetHashSeed(std::random_device{}());
-
   // Before any thread starts, so that all of them leave these signals to the wait below.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);

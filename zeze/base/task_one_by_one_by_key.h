@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "zeze/base/executor.h"
+#include "zeze/base/hash.h"
 #include "zeze/base/result.h"
 
 namespace zeze {
@@ -77,7 +78,7 @@ class TaskOneByOneByKey {
   // Fails with kOverloaded or kShuttingDown; the task is then destroyed and never runs.
   template <typename Key>
   Result<void> Post(const Key& key, Task task) {
-    return PostHash(Hash(key), std::move(task));
+    return PostHash(HashOf(key), std::move(task));
   }
 
   // One task that is in order with every one of the keys, and alone in all of them while it runs.
@@ -88,7 +89,7 @@ class TaskOneByOneByKey {
   Result<void> PostBatch(const Keys& keys, Task task) {
     std::vector<std::uint64_t> hashes;
     if constexpr (std::ranges::sized_range<Keys>) hashes.reserve(std::ranges::size(keys));
-    for (const auto& key : keys) hashes.push_back(Hash(key));
+    for (const auto& key : keys) hashes.push_back(HashOf(key));
     return PostHashes(std::move(hashes), std::move(task));
   }
 
@@ -102,7 +103,7 @@ class TaskOneByOneByKey {
   // runs on. (Keys with the same 64-bit hash are the same key here.)
   template <typename Key>
   std::size_t Cancel(const Key& key) {
-    return CancelHash(Hash(key));
+    return CancelHash(HashOf(key));
   }
 
   // Rejects further posts, then blocks until every accepted task has run or been discarded. After
@@ -120,16 +121,6 @@ class TaskOneByOneByKey {
   struct Batch;
   struct Entry;
   struct Lane;
-
-  // std::hash of an integer is the integer: without mixing, keys that differ only in their high
-  // bits (role ids of one server, say) would all share a lane. This is the finalizer of splitmix64.
-  template <typename Key>
-  static std::uint64_t Hash(const Key& key) {
-    std::uint64_t hash = std::hash<Key>()(key);
-    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-    return hash ^ (hash >> 31);
-  }
 
   Result<void> PostHash(std::uint64_t hash, Task task);
   Result<void> PostHashes(std::vector<std::uint64_t> hashes, Task task);

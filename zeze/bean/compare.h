@@ -47,9 +47,9 @@ std::weak_ordering CompareFields(const B& a, const B& b) {
 // For the std::hash of a beankey.
 template <BeanType B>
 std::size_t HashFields(const B& key) {
-  std::uint64_t hash = internal::hash_seed;
+  std::uint64_t hash = CombinedHashStart();
   B::ForEachField(
-      [&](const Field&, auto member) { hash = internal::CombineHash(hash, HashKey(key.*member)); });
+      [&](const Field&, auto member) { hash = CombineHash(hash, HashKey(key.*member)); });
   return static_cast<std::size_t>(hash);
 }
 

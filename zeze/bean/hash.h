@@ -1,11 +1,7 @@
 // HashKey, SameKey, CompareKeys, KeyLess: how the containers see a key.
 //
-// Hashes depend on a seed of the process. It is fixed unless a program sets one, so iteration order
-// is the same in every run (tests, simulation). A server that decodes maps and sets sent by
-// strangers sets a random seed first thing in main(), so that nobody can send a million keys that
-// fall into one place:
-//
-//   zeze::SetHashSeed(random_number);
+// Hashes are seeded (zeze/base/hash.h): a Map or Set is iterated, and encoded, in another order in
+// each run of a program, unless ZEZE_HASH_SEED or SetHashSeed fixes the seed.
 
 #pragma once
 
@@ -19,6 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "zeze/base/hash.h"  // IWYU pragma: export
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/decimal.h"
 #include "zeze/serialize/id128.h"
@@ -26,25 +23,7 @@
 
 namespace zeze {
 
-// Call it before the first Map or Set of the process is filled: entries already in one could not be
-// found any more.
-void SetHashSeed(std::uint64_t seed);
-
 namespace internal {
-
-extern std::uint64_t hash_seed;  // Written by SetHashSeed only, before threads start.
-
-constexpr std::uint64_t MixHash(std::uint64_t value) {
-  value ^= value >> 32;
-  value *= 0x9FB21C651E98DF25U;
-  value ^= value >> 29;
-  value *= 0xD6E8FEB86659FD93U;
-  value ^= value >> 32;
-  return value;
-}
-
-// SipHash-1-3 keyed by the seed.
-std::uint64_t HashBytes(std::string_view bytes);
 
 template <typename T>
 concept FloatingKey = std::is_floating_point_v<T> || VectorValue<T>;
@@ -61,35 +40,18 @@ constexpr bool SameNumber(T a, T b) {
   }
 }
 
-constexpr std::uint64_t CombineHash(std::uint64_t hash, std::uint64_t next) {
-  return MixHash(hash * 0x9E3779B97F4A7C15U + next);
-}
-
 }  // namespace internal
 
 template <typename K>
 std::uint64_t HashKey(const K& key) {
-  if constexpr (std::is_integral_v<K> || std::is_enum_v<K>) {
-    return internal::MixHash(static_cast<std::uint64_t>(key) ^ internal::hash_seed);
-  } else if constexpr (std::convertible_to<const K&, std::string_view>) {
-    return internal::HashBytes(key);
-  } else if constexpr (std::same_as<K, Binary>) {
-    return internal::HashBytes(key.bytes);
+  if constexpr (std::same_as<K, Binary>) {
+    return HashBytes(key.bytes);
   } else if constexpr (std::same_as<K, Decimal>) {
-    return internal::HashBytes(key.text);
-  } else if constexpr (std::same_as<K, Id128>) {
-    return internal::CombineHash(HashKey(key.high), HashKey(key.low));
-  } else if constexpr (VectorValue<K>) {
-    std::uint64_t hash = internal::hash_seed;
-    for (std::size_t i = 0; i < K::kDimension; ++i) {
-      const auto component = ComponentOf(key, i);
-      // Equal vectors must hash alike: -0.0 counts as 0.0.
-      const auto bits = component == 0 ? 0U : std::bit_cast<std::uint32_t>(component);
-      hash = internal::CombineHash(hash, bits);
-    }
-    return hash;
+    return HashBytes(key.text);
+  } else if constexpr (std::same_as<K, Id128> || VectorValue<K>) {
+    return std::hash<K>{}(key);
   } else {
-    return internal::MixHash(std::hash<K>{}(key) ^ internal::hash_seed);
+    return HashOf(key);
   }
 }
 

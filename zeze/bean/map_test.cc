@@ -312,19 +312,5 @@ TEST(SetTest, BehavesAsASetAndLeavesSnapshotsAlone) {
   }
 }
 
-TEST(HashTest, SpreadsOverAllBitsAndDependsOnTheSeed) {
-  const std::uint64_t before = HashKey(std::string("some text"));
-  const std::uint64_t seed = internal::hash_seed;
-  internal::hash_seed = seed + 1;
-  const std::uint64_t after = HashKey(std::string("some text"));
-  internal::hash_seed = seed;
-
-  EXPECT_NE(before, after);
-  EXPECT_EQ(before, HashKey(std::string("some text")));
-  std::set<std::uint64_t> low;
-  for (std::int32_t i = 0; i < 32; ++i) low.insert(HashKey(i << 20) % 1024);
-  EXPECT_GT(low.size(), 25U);
-}
-
 }  // namespace
 }  // namespace zeze

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 
 #include "zeze/base/check.h"
 #include "zeze/base/function_ref.h"
+#include "zeze/base/hash.h"
 #include "zeze/global/compact_key.h"
 #include "zeze/transaction/coherence.h"
 
@@ -23,20 +23,10 @@ namespace {
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
-// Keys are chosen by players too: nobody outside can know which of them fall into one place.
-const std::uint64_t hash_seed = std::random_device()() * 0x9E3779B97F4A7C15U + 1;
-
 std::uint64_t Load(const char* bytes) {
   std::uint64_t word = 0;
   std::memcpy(&word, bytes, sizeof word);
   return word;
-}
-
-// Both halves of the product, folded.
-std::uint64_t Fold(std::uint64_t a, std::uint64_t b) {
-  __extension__ using Wide = unsigned __int128;
-  const Wide product = Wide{a} * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
 }  // namespace
@@ -95,18 +85,18 @@ void Directory::Entry::ForEachHolder(Visit visit) const {
 // --- the directory ------------------------------------------------------------------------------
 
 std::size_t Directory::Hash::operator()(std::string_view key) const {
-  constexpr std::uint64_t kFactor = 0xD6E8FEB86659FD93U;
-  std::uint64_t hash = hash_seed ^ (key.size() * kFactor);
+  // Keys are chosen by players too: nobody outside can know which of them fall into one place.
+  std::uint64_t hash = CombineHash(CombinedHashStart(), key.size());
   const char* at = key.data();
   std::size_t left = key.size();
-  for (; left > 8; left -= 8, at += 8) hash = Fold(hash ^ Load(at), kFactor);
+  for (; left > 8; left -= 8, at += 8) hash = CombineHash(hash, Load(at));
   std::uint64_t last = 0;
   if (key.size() >= 8) {
     last = Load(key.data() + key.size() - 8);
   } else {
     std::memcpy(&last, at, left);
   }
-  return Fold(hash ^ last, hash_seed | 1) ^ hash;
+  return HashInteger(hash ^ last);
 }
 
 Directory::Entries::iterator Directory::FindOrAdd(std::string_view key) {
@@ -306,7 +296,7 @@ void Directory::Drop(SessionId session) {
 
 std::vector<SessionId> Directory::Announce(SessionId session, std::span<const HeldRight> rights,
                                            bool known) {
-  boost::unordered_flat_map<std::string_view, Right> said;
+  boost::unordered_flat_map<std::string_view, Right, SeededHash> said;
   for (const HeldRight& one : rights) said[one.key] = one.right;
   std::vector<SessionId> wrong;
   for (const HeldRight& one : rights) {

@@ -10,6 +10,8 @@
 #include <functional>
 #include <string>
 
+#include "zeze/base/hash.h"
+
 namespace zeze {
 
 // Ordered as unsigned bytes.
@@ -24,6 +26,6 @@ struct Binary {
 template <>
 struct std::hash<zeze::Binary> {
   std::size_t operator()(const zeze::Binary& value) const noexcept {
-    return std::hash<std::string>()(value.bytes);
+    return static_cast<std::size_t>(zeze::HashBytes(value.bytes));
   }
 };

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "zeze/base/hash.h"
 #include "zeze/base/result.h"
 
 namespace zeze {
@@ -35,6 +36,6 @@ struct Decimal {
 template <>
 struct std::hash<zeze::Decimal> {
   std::size_t operator()(const zeze::Decimal& value) const noexcept {
-    return std::hash<std::string>()(value.text);
+    return static_cast<std::size_t>(zeze::HashBytes(value.text));
   }
 };

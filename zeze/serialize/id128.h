@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "zeze/base/hash.h"
+
 namespace zeze {
 
 class ByteReader;
@@ -34,7 +36,7 @@ struct Id128 {
 template <>
 struct std::hash<zeze::Id128> {
   std::size_t operator()(const zeze::Id128& id) const noexcept {
-    const std::uint64_t mixed = (id.high * 0x9E3779B97F4A7C15U) ^ id.low;
-    return static_cast<std::size_t>((mixed ^ (mixed >> 32)) * 0x9E3779B97F4A7C15U);
+    const std::uint64_t high = zeze::CombineHash(zeze::CombinedHashStart(), id.high);
+    return static_cast<std::size_t>(zeze::HashInteger(high ^ id.low));
   }
 };

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "zeze/base/hash.h"
 #include "zeze/serialize/type_code.h"
 
 namespace zeze {
@@ -121,14 +122,12 @@ constexpr typename V::Component ComponentOf(const V& vector, std::size_t index) 
 }
 
 template <VectorValue V>
-constexpr std::size_t HashVector(const V& vector) {
-  std::uint64_t hash = V::kDimension;
+std::size_t HashVector(const V& vector) {
+  std::uint64_t hash = CombinedHashStart();
   for (std::size_t i = 0; i < V::kDimension; ++i) {
     const auto component = ComponentOf(vector, i);
     // Equal vectors must hash alike: -0.0 counts as 0.0.
-    const auto bits = component == 0 ? 0U : std::bit_cast<std::uint32_t>(component);
-    hash = (hash ^ bits) * 0x9E3779B97F4A7C15U;
-    hash ^= hash >> 32;
+    hash = CombineHash(hash, component == 0 ? 0U : std::bit_cast<std::uint32_t>(component));
   }
   return static_cast<std::size_t>(hash);
 }

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "Zeze/Builtin/Game/Rank.h"
+#include "zeze/base/hash.h"
 
 namespace zeze {
 
@@ -87,10 +88,11 @@ struct RankBoard {
 template <>
 struct std::hash<zeze::RankBoard> {
   std::size_t operator()(const zeze::RankBoard& board) const noexcept {
-    std::uint64_t mixed = static_cast<std::uint32_t>(board.rank_type);
-    mixed = mixed * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(board.offset);
-    mixed = mixed * 0x9E3779B97F4A7C15U + static_cast<std::uint32_t>(board.year);
-    mixed = mixed * 0x9E3779B97F4A7C15U + static_cast<std::uint32_t>(board.span);
-    return mixed ^ (mixed >> 32);
+    std::uint64_t hash = zeze::CombinedHashStart();
+    hash = zeze::CombineHash(hash, zeze::HashOf(board.rank_type));
+    hash = zeze::CombineHash(hash, zeze::HashOf(board.offset));
+    hash = zeze::CombineHash(hash, zeze::HashOf(board.year));
+    hash = zeze::CombineHash(hash, zeze::HashOf(board.span));
+    return static_cast<std::size_t>(hash);
   }
 };

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "Zeze/Builtin/Game/Rank.h"
+#include "zeze/base/hash.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/dynamic.h"
 #include "zeze/bean/field.h"
@@ -387,7 +388,7 @@ void RankGroup<Beans...>::Adopt(std::int32_t new_level, std::size_t shown_count)
   outside = OutsideFor(shown_count);
   level = new_level;
   std::vector<Entry> all;
-  std::unordered_set<std::int64_t> seen;
+  std::unordered_set<std::int64_t, SeededHash> seen;
   entries.ForEach([&](const Entry& entry) {  // What comes from elsewhere may have a role twice.
     if (seen.insert(entry.role).second) all.push_back(entry);
     return true;
@@ -406,7 +407,7 @@ void RankGroup<Beans...>::Merge(const RankGroup& other, const Rule& rule, std::s
   std::stable_sort(all.begin(), all.end(),
                    [&](const Entry& a, const Entry& b) { return rule.better(a.value, b.value); });
   std::vector<Entry> merged;
-  std::unordered_set<std::int64_t> seen;
+  std::unordered_set<std::int64_t, SeededHash> seen;
   for (Entry& entry : all) {
     if (!outside.empty() && rule.better(outside, entry.value)) break;
     if (seen.insert(entry.role).second) merged.push_back(std::move(entry));

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "zeze/base/hash.h"
 #include "zeze/components/rank/rank_group.h"
 
 namespace zeze {
@@ -165,7 +166,7 @@ class RankView {
   std::vector<Entry> entries_;
   std::size_t certain_count_ = 0;  // Entries that are no worse than anybody outside.
   std::size_t shown_count_ = 0;
-  std::unordered_map<std::int64_t, std::size_t> places_;  // Of the certain ones.
+  std::unordered_map<std::int64_t, std::size_t, SeededHash> places_;  // Of the certain ones.
   Value best_outside_;
   std::vector<Weighted> outside_;  // The best first.
   double role_count_ = 0;

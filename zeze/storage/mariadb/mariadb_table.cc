@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/function_ref.h"
+#include "zeze/base/hash.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
 #include "zeze/storage/mariadb/mariadb_storage_impl.h"
@@ -54,7 +55,7 @@ Result<void> MariaDbTable::FindMany(std::span<const std::string_view> keys,
   constexpr std::size_t kKeysMax = 128;
   for (std::size_t begin = 0; begin < keys.size(); begin += kKeysMax) {
     const auto part = keys.subspan(begin, std::min(kKeysMax, keys.size() - begin));
-    std::unordered_map<std::string_view, std::size_t> positions;
+    std::unordered_map<std::string_view, std::size_t, SeededHash> positions;
     for (std::size_t i = 0; i < part.size(); ++i) positions.emplace(part[i], begin + i);
     // A power of two, the last key again and again: few texts to prepare.
     std::vector<std::string_view> parameters(part.begin(), part.end());

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/function_ref.h"
+#include "zeze/base/hash.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/postgres/bytea_array.h"
 #include "zeze/storage/postgres/postgres_connection.h"
@@ -48,7 +49,7 @@ Result<bool> PostgresTable::Find(std::string_view key, FunctionRef<void(std::str
 
 Result<void> PostgresTable::FindMany(std::span<const std::string_view> keys,
                                      FunctionRef<void(std::size_t, std::string_view)> found) {
-  std::unordered_map<std::string_view, std::size_t> positions;
+  std::unordered_map<std::string_view, std::size_t, SeededHash> positions;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     positions.emplace(keys[i], i);
