@@ -12,6 +12,7 @@
 
 #include "tools/gen/attribute_reader.h"
 #include "tools/gen/model.h"
+#include "zeze/serialize/type_widening.h"
 
 namespace zeze::gen {
 namespace {
@@ -29,30 +30,30 @@ std::string LockText(const Type& type) {
   return text + ']';
 }
 
-// The group of types between which stored values are converted when they are read.
-std::string_view GroupOf(std::string_view name) {
-  if (name == "bool" || name == "byte" || name == "short" || name == "int" || name == "long" ||
-      name == "float" || name == "double") {
-    return "number";
-  }
-  if (name == "string" || name == "binary" || name == "decimal") return "text";
-  if (name.starts_with("vector") || name == "quaternion") return "vector";
-  if (name == "sortedmap") return "map";
-  if (name == "set") return "list";
-  if (name == "beankey") return "bean";
+// The next name of a locked type and the bracket or comma after it.
+std::string_view TakeName(std::string_view& type) {
+  const std::size_t end = std::min(type.find_first_of("[],"), type.size());
+  const std::string_view name = type.substr(0, std::min(end + 1, type.size()));
+  type.remove_prefix(name.size());
   return name;
 }
 
-// A type with every name in it replaced by its group: equal texts can be read as each other.
-std::string Compatible(std::string_view type) {
-  std::string text;
-  while (!type.empty()) {
-    const std::size_t end = std::min(type.find_first_of("[],"), type.size());
-    text += GroupOf(type.substr(0, end));
-    if (end < type.size()) text += type[end];
-    type.remove_prefix(std::min(end + 1, type.size()));
+// Whether stored values of the one type can be read as the other: the rule of the check at start.
+bool CanRead(std::string_view stored, std::string_view now) {
+  while (!stored.empty() && !now.empty()) {
+    std::string_view from = TakeName(stored);
+    std::string_view to = TakeName(now);
+    const auto is_mark = [](char c) { return c == '[' || c == ']' || c == ','; };
+    if ((is_mark(from.back()) ? from.back() : ' ') != (is_mark(to.back()) ? to.back() : ' ')) {
+      return false;
+    }
+    if (is_mark(from.back())) from.remove_suffix(1);
+    if (is_mark(to.back())) to.remove_suffix(1);
+    // A beankey is stored as a bean, whose variables are locked by themselves.
+    const bool both_beans = from.starts_with("bean") && to.starts_with("bean");
+    if (!both_beans && !CanWiden(from, to)) return false;
   }
-  return text;
+  return stored.empty() && now.empty();
 }
 
 std::vector<std::string> Words(const std::string& line) {
@@ -160,11 +161,11 @@ void LockFile::AdvanceVariables(const Bean& bean, const LockedBean& locked, Lock
           fmt::format("variable '{}' of '{}' uses id {}, which belonged to the deleted '{}' ({})",
                       now.name, bean.full_name, variable->id, old.name, old.type),
           fmt::format("records may still hold the old value; the next free id is {}", free_id));
-    } else if (Compatible(old.type) != Compatible(now.type)) {
+    } else if (!CanRead(old.type, now.type)) {
       diagnostics.Error(
           variable->location,
           fmt::format(
-              "variable {} '{}' of '{}' was {} and is {} now: stored records cannot be read",
+              "variable {} '{}' of '{}' was {} and is {} now, which cannot hold every stored value",
               variable->id, now.name, bean.full_name, old.type, now.type),
           fmt::format("give it the new id {} and delete the old variable", free_id));
     } else if (old.name != now.name) {

@@ -68,7 +68,15 @@ TEST_F(LockFileTest, RefusesTypesThatStoredDataDoesNotHave) {
   EXPECT_THAT(change("int", "string"),
               HasSubstr("variable 1 'a' of 'demo.M.BA' was int and is string now"));
   EXPECT_THAT(change("map[int,int]", "map[string,int]"),
-              HasSubstr("stored records cannot be read"));
+              HasSubstr("which cannot hold every stored value"));
+  EXPECT_THAT(change("long", "byte"), HasSubstr("which cannot hold every stored value"));
+  EXPECT_THAT(change("map[long,int]", "map[byte,int]"), HasSubstr("was map[long,int]"));
+  EXPECT_THAT(change("string", "decimal"), HasSubstr("was string and is decimal now"));
+  // As at the start of a server.
+  EXPECT_THAT(change("set[int]", "list[int]"), HasSubstr("was set[int] and is list[int] now"));
+  EXPECT_THAT(change("list[int]", "set[int]"), HasSubstr("was list[int] and is set[int] now"));
+  EXPECT_THAT(change("list[int]", "int"), HasSubstr("was list[int] and is int now"));
+  EXPECT_EQ(change("list[int]", "array[long]"), "");
   EXPECT_EQ(change("int", "long"), "");
   EXPECT_EQ(change("string", "binary"), "");
   EXPECT_EQ(change("map[int,BA]", "sortedmap[long,BA]"), "");

@@ -107,7 +107,7 @@ struct ApplicationOptions {
   // Where table options come from otherwise. Null: defaults.
   std::shared_ptr<Config> config = nullptr;
 
-  // A deleted variable id may come back with a compatible type.
+  // A deleted variable id may come back with the same or a wider type.
   bool reuse_variable_ids = true;
 
   // Where the service manager is, which modules use to find each other. Absent: there is none.

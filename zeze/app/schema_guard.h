@@ -18,7 +18,7 @@ namespace zeze {
 inline constexpr std::string_view kSchemaId = "zeze.schema";
 
 struct SchemaOptions {
-  // A deleted variable id may come back with a compatible type.
+  // A deleted variable id may come back with the same or a wider type.
   bool reuse_variable_ids = true;
 };
 

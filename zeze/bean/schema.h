@@ -185,21 +185,22 @@ template <typename K, BeanType V>
 TableSchema DescribeTable(const TableDescription& options);
 
 struct CompatibilityOptions {
-  // The id of a removed variable may be used again for a variable of a compatible type, unless:
+  // The id of a removed variable may be used again for a variable of the same or a wider type,
+  // unless:
   bool forbid_reuse_of_removed_ids = false;
 };
 
 // Everything that forbids `current` to work on rows written under `stored`; empty when nothing
 // does. Each message names table, bean, variable, both types, and what can be done.
 //
-//   - The type of a variable stays in its group: bool, integers and floats; string, binary and
-//     decimal; list; set; map and sortedmap; gtable; vectors; beans, variable by variable;
-//     dynamic. Containers: the same for keys and elements.
-//   - A removed variable is remembered; its id may come back with a compatible type only.
+//   - The type of a variable may only become wider (serialize/type_widening.h), so that every
+//     stored value is read as an equal one: int as long, but not long as int. Beans are compared
+//     variable by variable. The same holds for keys and elements of containers.
+//   - A removed variable is remembered; its id may come back with the same or a wider type only.
 //   - A beankey in use as a key does not lose variables.
-//   - The key of a table keeps its bytes: integers may only become wider, string and binary are
-//     exchangeable.
-//   - The choices of a dynamic may be added to, not removed or changed.
+//   - The key of a table keeps its bytes: integers may only become wider, string may become binary.
+//   - The choices of a dynamic may be added to, not removed or changed. A dynamic without choices
+//     holds any bean and gets none.
 //   - The version of a table does not decrease. When it increases nothing else is checked: the
 //     rows of the older version are set aside.
 // Memory tables and those with no_schema are left out.

@@ -12,43 +12,12 @@
 
 #include "zeze/bean/schema.h"
 #include "zeze/bean/sorted_map.h"
+#include "zeze/serialize/type_code.h"
+#include "zeze/serialize/type_widening.h"
 
 namespace zeze {
 
 namespace {
-
-struct TypeGroup {
-  std::string_view type;
-  std::string_view group;
-};
-
-constexpr std::string_view kNumbers = "bool, byte, short, int, long, float, double";
-constexpr std::string_view kTexts = "string, binary, decimal";
-constexpr std::string_view kVectors =
-    "vector2, vector3, vector4, quaternion, vector2int, vector3int";
-
-// Types of one group are read from each other's bytes. A type that is not listed is a bean.
-constexpr TypeGroup kGroups[] = {
-    {"bool", kNumbers},        {"byte", kNumbers},
-    {"short", kNumbers},       {"int", kNumbers},
-    {"long", kNumbers},        {"float", kNumbers},
-    {"double", kNumbers},      {"string", kTexts},
-    {"binary", kTexts},        {"decimal", kTexts},
-    {"vector2", kVectors},     {"vector3", kVectors},
-    {"vector4", kVectors},     {"quaternion", kVectors},
-    {"vector2int", kVectors},  {"vector3int", kVectors},
-    {"list", "list"},          {"set", "set"},
-    {"map", "map, sortedmap"}, {"sortedmap", "map, sortedmap"},
-    {"gtable", "gtable"},      {"dynamic", "dynamic"},
-    {"id128", "id128"},
-};
-
-std::string_view GroupOf(std::string_view type) {
-  for (const TypeGroup& entry : kGroups) {
-    if (entry.type == type) return entry.group;
-  }
-  return "bean";
-}
 
 // How many bits an integer has; 0 for other types.
 int IntegerBits(std::string_view type) {
@@ -62,7 +31,7 @@ int IntegerBits(std::string_view type) {
 
 // What the type of a value is used for decides how strictly it is compared.
 enum class Use {
-  kValue,     // Decoded with its type code: converts within its group.
+  kValue,     // Decoded with its type code: may widen (type_widening.h).
   kKey,       // The same, and a beankey keeps all its variables.
   kTableKey,  // Rows are found by these bytes: they must not change.
 };
@@ -97,23 +66,25 @@ class TableCheck {
   }
 
  private:
-  // Compares two types and the beans behind them (whose problems are reported there); false when
+  // Compares two types and the beans that they name (whose problems are reported there); false when
   // the types themselves do not fit.
   bool TypesFit(const std::string& old_type, const std::string& new_type, Use use) {
-    const std::string_view group = GroupOf(old_type);
-    if (group != GroupOf(new_type)) return false;
-    if (group == "bean") return BeansFit(old_type, new_type, use);
-    if (use != Use::kTableKey || old_type == new_type) return true;
+    if (stored_.beans.Contains(old_type) && current_.beans.Contains(new_type)) {
+      BeansFit(old_type, new_type, use);
+      return true;
+    }
+    // A hand-written class does not say what is in it: its name stands for it.
+    if (old_type == new_type) return true;
+    if (use != Use::kTableKey) return CanWiden(old_type, new_type);
     if (IntegerBits(old_type) > 0) return IntegerBits(new_type) >= IntegerBits(old_type);
-    return group == kTexts && old_type != "decimal" && new_type != "decimal";
+    return old_type == "string" && new_type == "binary";
   }
 
-  bool BeansFit(const std::string& old_name, const std::string& new_name, Use use) {
+  void BeansFit(const std::string& old_name, const std::string& new_name, Use use) {
     const BeanSchema* old_bean = stored_.beans.Find(old_name);
     const BeanSchema* new_bean = current_.beans.Find(new_name);
-    // Hand-written classes do not say what is in them: the name stands for it.
-    if (old_bean == nullptr || new_bean == nullptr) return old_name == new_name;
-    if (!compared_.insert({old_name, new_name, use}).second) return true;
+    if (old_bean == nullptr || new_bean == nullptr) return;
+    if (!compared_.insert({old_name, new_name, use}).second) return;
     for (const auto& [id, old_field] : old_bean->fields) {
       const FieldSchema* new_field = new_bean->fields.Find(id);
       if (new_field == nullptr || new_field->transient) {
@@ -122,10 +93,7 @@ class TableCheck {
         CheckField(*new_bean, old_field, *new_field, use);
       }
     }
-    if (!old_bean->base.empty() && !new_bean->base.empty()) {
-      BeansFit(old_bean->base, new_bean->base, use);
-    }
-    return true;
+    BeansFit(old_bean->base, new_bean->base, use);
   }
 
   void CheckRemoved(const BeanSchema& bean, const FieldSchema& old_field, Use use) {
@@ -178,24 +146,33 @@ class TableCheck {
         old_field.removed
             ? fmt::format(
                   "its id belonged to the removed variable \"{}\" of type {}, which rows "
-                  "may still have, and {} cannot be read from it",
+                  "may still have, and {} cannot hold every value of it",
                   old_field.name, old_field.TypeText(), new_field.TypeText())
-            : fmt::format("its type changed from {} to {}, which cannot be read from stored rows",
+            : fmt::format("its type changed from {} to {}, which cannot hold every stored value",
                           old_field.TypeText(), new_field.TypeText());
     const std::string advice =
         use == Use::kTableKey ? TableKeyAdvice()
         : old_field.removed
             ? fmt::format("Give the variable an id that was never used, or {}.", RaiseVersion())
             : fmt::format(
-                  "Keep the type in its group ({}), or add a variable with a new id "
-                  "instead, or {}.",
-                  GroupOf(old_field.type), RaiseVersion());
+                  "Keep {}, or add a variable with a new id instead and convert the values in your "
+                  "program, or {}.{}",
+                  old_field.TypeText(), RaiseVersion(), WideningAdvice(old_field, new_field));
     return fmt::format("table {}: bean {}, variable {} \"{}\": {}. {}", current_.name, bean.name,
                        new_field.id, new_field.name, what, advice);
   }
 
   void CheckChoices(const BeanSchema& bean, const FieldSchema& old_field,
                     const FieldSchema& new_field) {
+    // A dynamic without choices holds any bean.
+    if (old_field.choices.empty() && !new_field.choices.empty()) {
+      problems_.push_back(fmt::format(
+          "table {}: bean {}, variable {} \"{}\": the dynamic held any bean and is limited to {} "
+          "choices now, and rows that hold another bean could not be read. Remove the choices, or "
+          "{}.",
+          current_.name, bean.name, new_field.id, new_field.name, new_field.choices.size(),
+          RaiseVersion()));
+    }
     for (const auto& [type_id, old_bean] : old_field.choices) {
       const std::string* new_bean = new_field.choices.Find(type_id);
       if (new_bean == nullptr) {
@@ -216,6 +193,17 @@ class TableCheck {
     }
   }
 
+  // Which types the part of the variable that does not fit may become.
+  std::string WideningAdvice(const FieldSchema& old_field, const FieldSchema& new_field) const {
+    const auto advice = [](std::string_view from, std::string_view to) -> std::string {
+      const std::string types = WiderTypes(from);
+      if (CanWiden(from, to) || types == from) return "";
+      return fmt::format(" A stored {} may be read as: {}.", from, types);
+    };
+    return advice(old_field.type, new_field.type) + advice(old_field.key, new_field.key) +
+           advice(old_field.value, new_field.value);
+  }
+
   std::string RaiseVersion() const {
     return fmt::format(
         "raise the version of the table to {} (its stored rows are then set aside and it starts "
@@ -225,7 +213,7 @@ class TableCheck {
 
   std::string TableKeyAdvice() const {
     return fmt::format(
-        "In a table key integers may only become wider, and string and binary are exchangeable. "
+        "In a table key integers may only become wider, and string may become binary. "
         "Keep the old type, or {}.",
         RaiseVersion());
   }
@@ -272,9 +260,11 @@ class TableMerge {
         bean.fields.Put(id, removed);
       }
     }
+    if (bean.base.empty()) bean.base = old_bean->base;  // Rows may still have its variables.
     Types(old_bean->base, bean.base);
     // The walk below this bean may have come back to it: keep what was added to it meanwhile.
     merged_.beans.Update(new_type, [&](BeanSchema& merged) {
+      merged.base = bean.base;
       for (const auto& [id, field] : bean.fields) merged.fields.Put(id, field);
     });
   }
