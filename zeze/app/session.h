@@ -22,7 +22,7 @@
 
 namespace zeze {
 
-// A message that needs no answer, as it travels.
+// A message that needs no answer, as it travels. Throws EncodeError if no peer could read it.
 template <OneWayProtocol P>
 std::string EncodeOneWayFrame(const typename P::Argument& argument) {
   ByteWriter payload;
@@ -49,7 +49,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // What the application noted about the client, often its role; empty before that.
   virtual const std::string& context() const = 0;
 
-  // Queued at once, whatever becomes of the transaction around it. Success does not mean arrival.
+  // Queued immediately, whatever becomes of the transaction around it. Success does not mean
+  // arrival. Both throw EncodeError if no peer could read the message.
   template <OneWayProtocol P>
   Result<void> Send(const typename P::Argument& argument) {
     return SendFrame(EncodeOneWayFrame<P>(argument));

@@ -19,12 +19,16 @@
 
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/serialize/type_code.h"
 
 namespace zeze {
 
 // Copies share the bytes, which never change. Thread-safety: as a plain value.
 class AnyBean {
  public:
+  // So that a table whose own beans are not nested deeper than this can always be read.
+  static constexpr int kDepthMax = kBeanDepthMax / 2;
+
   AnyBean() = default;
 
   template <typename Bean>
@@ -42,6 +46,9 @@ class AnyBean {
   std::string_view type_name() const {
     return held_ == nullptr ? std::string_view() : held_->type_name;
   }
+
+  // Levels of beans in it; 0 if it came encoded.
+  int depth() const { return held_ == nullptr ? 0 : held_->depth; }
 
   // The encoded bean, with its end.
   std::string_view bytes() const { return held_ == nullptr ? std::string_view() : held_->bytes; }
@@ -63,16 +70,19 @@ class AnyBean {
     return bean;
   }
 
+  // Throws EncodeError if beans are nested deeper than kDepthMax in it.
   template <typename Bean>
   void Set(const Bean& bean) {
     ByteWriter out;
     bean.Encode(out);
-    held_ = std::make_shared<const Held>(Bean::kTypeId, out.Release(), NameOf<Bean>());
+    const int depth = out.deepest();
+    if (depth > kDepthMax) ThrowTooDeep(depth);
+    held_ = std::make_shared<const Held>(Bean::kTypeId, out.Release(), NameOf<Bean>(), depth);
   }
 
   // For decoders. An id of 0 empties the variable.
   void SetEncoded(std::int64_t type_id, std::string bytes) {
-    held_ = type_id == 0 ? nullptr : std::make_shared<const Held>(type_id, std::move(bytes), "");
+    held_ = type_id == 0 ? nullptr : std::make_shared<const Held>(type_id, std::move(bytes), "", 0);
   }
 
   void Clear() { held_ = nullptr; }
@@ -83,13 +93,20 @@ class AnyBean {
 
  private:
   struct Held {
-    Held(std::int64_t id, std::string encoded, std::string_view name)
-        : type_id(id), bytes(std::move(encoded)), type_name(name) {}
+    Held(std::int64_t id, std::string encoded, std::string_view name, int levels)
+        : type_id(id), depth(levels), bytes(std::move(encoded)), type_name(name) {}
 
     std::int64_t type_id;
+    int depth;
     std::string bytes;
     std::string_view type_name;  // Of a constant.
   };
+
+  [[noreturn]] static void ThrowTooDeep(int depth) {
+    throw EncodeError("a bean with " + std::to_string(depth) +
+                      " levels of beans cannot be held by a dynamic variable, which takes " +
+                      std::to_string(kDepthMax));
+  }
 
   template <typename Bean>
   static constexpr std::string_view NameOf() {

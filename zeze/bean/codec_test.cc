@@ -6,10 +6,13 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "zeze/bean/any_bean.h"
+#include "zeze/bean/schema.h"
 #include "zeze/bean/testing/container_access.h"
 #include "zeze/bean/testing/random_role.h"
 #include "zeze/bean/testing/test_beans.h"
@@ -397,6 +400,75 @@ TEST(CompareTest, KeysAreOrderedFieldByField) {
 TEST(CompareTest, ANanEqualsItself) {
   One<double> bean{std::numeric_limits<double>::quiet_NaN()};
   EXPECT_TRUE(bean == One<double>(bean));
+}
+
+// What can be written can be read: each limit of decoding is one of encoding.
+
+constexpr int kRoleLevelsMax = kBeanDepthMax - 1;  // The innermost one has beans, too.
+
+BRole Nested(int levels) {
+  BRole role;
+  for (int i = 1; i < levels; ++i) {
+    BRole outer;
+    outer.children.Put(1, role);
+    role = outer;
+  }
+  return role;
+}
+
+TEST(CodecLimitsTest, ABeanNestedTooDeepIsNotWritten) {
+  const BRole deepest = Nested(kRoleLevelsMax);
+  Result<BRole> read = DecodeBean<BRole>(EncodeBean(deepest));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_TRUE(read.value() == deepest);
+  try {
+    EncodeBean(Nested(kRoleLevelsMax + 1));
+    FAIL() << "it was written";
+  } catch (const EncodeError& error) {
+    EXPECT_STREQ(error.what(),
+                 "beans are nested deeper than 128 and could not be read again: keep the inner "
+                 "ones in records of their own, or in a list with indexes");
+  }
+  EXPECT_THROW(EncodeBean(Nested(1000)), EncodeError);
+}
+
+TEST(CodecLimitsTest, AProgramWithoutTheVariableReadsWhatIsNestedInIt) {
+  // It skips the variable, whose maps are levels of their own.
+  const Result<BEmpty> read = DecodeBean<BEmpty>(EncodeBean(Nested(kRoleLevelsMax)));
+  EXPECT_TRUE(read.ok()) << read.error().message();
+}
+
+TEST(CodecLimitsTest, ADynamicCountsWithTheBeansAroundIt) {
+  BRole role = Nested(kRoleLevelsMax - 1);
+  for (int i = 0; i < 3; ++i) {
+    BRole outer;
+    outer.extra.Set(role);
+    role = outer;
+  }
+  EXPECT_THROW(EncodeBean(role), EncodeError);
+  EXPECT_NO_THROW(AnyBean::Of(Nested(AnyBean::kDepthMax - 1)));
+  EXPECT_THROW(AnyBean::Of(Nested(AnyBean::kDepthMax)), EncodeError);
+
+  const AnyBean any = AnyBean::Of(Nested(AnyBean::kDepthMax - 1));
+  EXPECT_TRUE(DecodeBean<testing::One<AnyBean>>(EncodeBean(testing::One<AnyBean>{any})).ok());
+}
+
+TEST(CodecLimitsTest, ADecimalThatIsNotANumberIsNotWritten) {
+  EXPECT_THROW(EncodeBean(testing::One<Decimal>{{.text = "12,50"}}), EncodeError);
+  EXPECT_THROW(EncodeBean(testing::One<List<Decimal>>{{Decimal{""}}}), EncodeError);
+  EXPECT_TRUE(DecodeBean<testing::One<Decimal>>(EncodeBean(testing::One<Decimal>{{"1E5"}})).ok());
+}
+
+TEST(CodecLimitsTest, OnlyTablesWhoseValuesCanBeUnreadableAreLookedAt) {
+  const auto can = []<typename V>(std::type_identity<V>) {
+    return CanBeUnreadable(DescribeTable<std::int64_t, V>({.name = "t"}));
+  };
+  EXPECT_TRUE(can(std::type_identity<BRole>{}));  // It holds itself.
+  EXPECT_FALSE(can(std::type_identity<testing::BItem>{}));
+  EXPECT_FALSE(can(std::type_identity<testing::One<List<testing::BItem>>>{}));
+  EXPECT_FALSE(can(std::type_identity<testing::One<AnyBean>>{}));
+  EXPECT_TRUE(can(std::type_identity<testing::One<Map<std::int32_t, Decimal>>>{}));
+  EXPECT_TRUE(can(std::type_identity<testing::One<List<testing::One<Decimal>>>>{}));
 }
 
 }  // namespace

@@ -184,6 +184,10 @@ Schema DescribeBean();
 template <typename K, BeanType V>
 TableSchema DescribeTable(const TableDescription& options);
 
+// Whether a value of the table can exceed what readers accept: a bean that holds itself can be nested
+// too deep, a decimal need not be a number. All other values are readable by their type.
+bool CanBeUnreadable(const TableSchema& table);
+
 struct CompatibilityOptions {
   // The id of a removed variable may be used again for a variable of the same or a wider type,
   // unless:

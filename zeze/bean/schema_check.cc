@@ -1,6 +1,8 @@
-// CheckCompatible and MergeSchemas of schema.h.
+// CheckCompatible, MergeSchemas and CanBeUnreadable of schema.h.
 
+#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "zeze/bean/any_bean.h"
 #include "zeze/bean/schema.h"
 #include "zeze/bean/sorted_map.h"
 #include "zeze/serialize/type_code.h"
@@ -288,7 +291,55 @@ class TableMerge {
   std::set<std::pair<std::string, std::string>> done_;
 };
 
+// Follows the beans of a table as they may be nested.
+class ReadabilityCheck {
+ public:
+  explicit ReadabilityCheck(const TableSchema& table) : table_(table) {}
+
+  bool MayFail(const std::string& type, int depth) {
+    if (type == "decimal" || depth > kBeanDepthMax) return true;
+    const BeanSchema* bean = table_.beans.Find(type);
+    if (bean == nullptr) return false;
+    if (const auto seen = readable_at_.find(type);
+        seen != readable_at_.end() && depth <= seen->second) {
+      return false;
+    }
+    if (!open_.insert(type).second) return true;  // It holds itself.
+    bool may_fail = MayFail(bean->base, depth + 1);
+    for (const auto& [id, field] : bean->fields) {
+      if (!field.transient) may_fail = may_fail || FieldMayFail(field, depth + 1);
+    }
+    open_.erase(type);
+    if (!may_fail) readable_at_[type] = depth;
+    return may_fail;
+  }
+
+ private:
+  bool FieldMayFail(const FieldSchema& field, int depth) {
+    const bool any_bean =
+        (field.type == "dynamic" || field.value == "dynamic") && field.choices.empty();
+    if (any_bean && depth > kBeanDepthMax - AnyBean::kDepthMax) return true;
+    const std::size_t comma = std::min(field.key.find(','), field.key.size());
+    const int below = field.type == "gtable" ? depth + 1 : depth;
+    if (MayFail(field.type, depth) || MayFail(field.value, below)) return true;
+    if (MayFail(field.key.substr(0, comma), depth)) return true;
+    if (comma < field.key.size() && MayFail(field.key.substr(comma + 1), below)) return true;
+    for (const auto& [type_id, choice] : field.choices) {
+      if (MayFail(choice, below)) return true;
+    }
+    return false;
+  }
+
+  const TableSchema& table_;
+  std::set<std::string> open_;
+  std::map<std::string, int> readable_at_;
+};
+
 }  // namespace
+
+bool CanBeUnreadable(const TableSchema& table) {
+  return ReadabilityCheck(table).MayFail(table.value_type, 0);
+}
 
 std::vector<std::string> CheckCompatible(const DatabaseSchema& stored,
                                          const DatabaseSchema& current,

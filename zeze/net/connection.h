@@ -83,8 +83,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // False from the moment at which nothing can be sent any more.
   virtual bool IsOpen() const = 0;
 
-  // Fail with kUnavailable once the connection has closed, and with kOverloaded when its output is
-  // full or too many calls are open. Success means queued: only an answer proves arrival.
+  // Fail with kUnavailable once the connection has closed, with kOverloaded when its output is full
+  // or too many calls are open, and with kInvalidArgument when no peer could read the argument
+  // (EncodeError). Success means queued: only an answer proves arrival.
   template <OneWayProtocol P>
   Result<void> Send(const typename P::Argument& argument, std::int64_t result_code = 0) {
     return SendOneWay(P::kDescriptor, result_code,
@@ -154,6 +155,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                   PayloadWriter payload) = 0;
   virtual Result<void> SendRequest(const ProtocolDescriptor& protocol, const CallOptions& options,
                                    PayloadWriter payload, RawCompletion completion) = 0;
+  // If no peer could read the payload, an answer with rpc_code::kException is sent instead.
   virtual Result<void> SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
                                   std::int64_t result_code, PayloadWriter payload) = 0;
 

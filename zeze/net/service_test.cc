@@ -124,6 +124,66 @@ TEST(Service, AnswersForHandlersThatDoNot) {
   EXPECT_THAT(log.lines(), Contains(HasSubstr("zeze.test.Echo threw: no luck")));
 }
 
+// A bean that holds itself, so many levels of it.
+struct Nest {
+  int levels = 0;
+
+  void Encode(ByteWriter& out) const {
+    const ByteWriter::BeanScope scope(out);
+    int last_id = 0;
+    if (levels > 1) {
+      out.WriteTag(last_id, 1, TypeCode::kBean);
+      Nest{levels - 1}.Encode(out);
+    }
+    out.WriteEnd();
+  }
+  void Decode(ByteReader& in) {
+    const ByteReader::BeanScope scope(in);
+    levels = 1;
+    int last_id = 0;
+    for (Tag tag = in.ReadTag(last_id); !tag.end; tag = in.ReadTag(last_id)) {
+      Nest inner;
+      inner.Decode(in);
+      levels += inner.levels;
+    }
+  }
+};
+
+struct NestRpc {
+  using Argument = Nest;
+  using Result = Nest;
+  static constexpr ProtocolDescriptor kDescriptor{
+      .module_id = 7, .protocol_id = 1, .full_name = "zeze.test.Nest", .is_rpc = true};
+};
+struct NestNote {
+  using Argument = Nest;
+  static constexpr ProtocolDescriptor kDescriptor{
+      .module_id = 7, .protocol_id = 2, .full_name = "zeze.test.NestNote"};
+};
+
+TEST(Service, DoesNotSendWhatThePeerCouldNotRead) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  // Answers with more levels than it was asked with.
+  server.Handle<NestRpc>(
+      [](Request<NestRpc> request) { (void)request.Answer({request.argument().levels + 1}); });
+  Service client(io, {.name = "client"});
+  const ConnectionPtr connection = MustConnect(client, MustListen(server));
+  const auto ask = [&](int levels) { return connection->CallAndWait<NestRpc>({levels}); };
+
+  EXPECT_EQ(ask(127).value().result.levels, 128);
+  const Result<RpcReply<NestRpc>> refused = ask(129);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("zeze.test.Nest was not sent: beans are nested deeper than 128"));
+  EXPECT_EQ(connection->Send<NestNote>({129}).error().code(), ErrorCode::kInvalidArgument);
+  // The answer would be too deep: the client is told, and the connection lives on.
+  EXPECT_EQ(ask(128).value().result_code, -1);
+  EXPECT_EQ(ask(1).value().result.levels, 2);
+  EXPECT_TRUE(connection->IsOpen());
+}
+
 TEST(Service, SurvivesCallbacksThatThrow) {
   for (const Dispatch dispatch : {Dispatch::kInline, Dispatch::kOrdered, Dispatch::kParallel}) {
     CapturedLog log;

@@ -214,6 +214,17 @@ bool ByteReader::EnterBean() {
   return !failed_;
 }
 
+// Counted apart from beans: every container of a schema is in a bean of its own, so that whatever
+// can be decoded can be skipped, too.
+template <typename SkipElements>
+void ByteReader::SkipContainer(SkipElements skip_elements) {
+  if (++container_depth_ > kDepthMax) {
+    Fail(fmt::format("containers are nested deeper than {}", kDepthMax));
+  }
+  skip_elements();
+  --container_depth_;
+}
+
 void ByteReader::SkipFields() {
   int last_id = 0;
   // The fields of a base bean follow its mark without nesting, so that no depth is counted.
@@ -247,22 +258,20 @@ void ByteReader::Skip(TypeCode type) {
     case TypeCode::kVector3Int:
       ReadVector<Vector3Int>();
       return;
-    case TypeCode::kList: {
-      BeanScope scope(*this);
-      TypeCode element = TypeCode::kInteger;
-      for (std::size_t n = ReadListHeader(element); n > 0 && ok(); --n) Skip(element);
-      return;
-    }
-    case TypeCode::kMap: {
-      BeanScope scope(*this);
-      TypeCode key = TypeCode::kInteger;
-      TypeCode value = TypeCode::kInteger;
-      for (std::size_t n = ReadMapHeader(key, value); n > 0 && ok(); --n) {
-        Skip(key);
-        Skip(value);
-      }
-      return;
-    }
+    case TypeCode::kList:
+      return SkipContainer([this] {
+        TypeCode element = TypeCode::kInteger;
+        for (std::size_t n = ReadListHeader(element); n > 0 && ok(); --n) Skip(element);
+      });
+    case TypeCode::kMap:
+      return SkipContainer([this] {
+        TypeCode key = TypeCode::kInteger;
+        TypeCode value = TypeCode::kInteger;
+        for (std::size_t n = ReadMapHeader(key, value); n > 0 && ok(); --n) {
+          Skip(key);
+          Skip(value);
+        }
+      });
     case TypeCode::kDynamic:
       ReadLong();
       [[fallthrough]];

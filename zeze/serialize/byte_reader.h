@@ -48,8 +48,7 @@ struct Tag {
 // Requires that the bytes outlive the reader and the views that it returns.
 class ByteReader {
  public:
-  // No schema comes near it, and no stack overflows.
-  static constexpr int kDepthMax = 128;
+  static constexpr int kDepthMax = kBeanDepthMax;
 
   explicit ByteReader(std::string_view bytes)
       : cursor_(bytes.data()),
@@ -241,6 +240,8 @@ class ByteReader {
   std::size_t CheckCount(std::uint64_t count, std::size_t element_bytes_min);
   bool CheckTypeCode(unsigned code);
   void SkipFields();
+  template <typename SkipElements>
+  void SkipContainer(SkipElements skip_elements);
   void FailTooLong();
   std::uint8_t FailShort(std::size_t needed);
   void ReadFloatComponents(TypeCode type, float* components);
@@ -253,6 +254,7 @@ class ByteReader {
   std::size_t failed_at_ = 0;
   std::string failure_;
   int depth_ = 0;
+  int container_depth_ = 0;
   bool failed_ = false;
 };
 

@@ -8,18 +8,19 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "zeze/base/check.h"
-#include "zeze/base/usage_error.h"
 #include "zeze/serialize/type_code.h"
 
 namespace zeze {
 
 void ByteWriter::Grow(std::size_t bytes) {
-  ZEZE_REQUIRE(bytes <= kEncodedBytesMax, internal::kTooLong);
+  if (bytes > kEncodedBytesMax) ThrowTooLong();
   const std::size_t used = size();
   const std::size_t needed = used + bytes;
   // Writers ask for up to 9 bytes where they need one, so the limit is on what is used.
-  ZEZE_REQUIRE(needed <= kEncodedBytesMax + 16, internal::kTooLong);
+  if (needed > kEncodedBytesMax + 16) ThrowTooLong();
   const std::size_t capacity = std::max(needed, 2 * static_cast<std::size_t>(end_ - data()));
 
   auto buffer = std::make_unique_for_overwrite<char[]>(capacity);
@@ -29,8 +30,19 @@ void ByteWriter::Grow(std::size_t bytes) {
   end_ = heap_buffer_.get() + capacity;
 }
 
+void ByteWriter::ThrowTooDeep() {
+  throw EncodeError(fmt::format(
+      "beans are nested deeper than {} and could not be read again: keep the inner ones in records "
+      "of their own, or in a list with indexes",
+      kBeanDepthMax));
+}
+
+void ByteWriter::ThrowTooLong() {
+  throw EncodeError("the encoding would be longer than the limit of 1 GiB: split the value");
+}
+
 void ByteWriter::WriteListHeader(std::size_t count, TypeCode element) {
-  ZEZE_REQUIRE(count <= kEncodedBytesMax, internal::kTooLong);
+  if (count > kEncodedBytesMax) ThrowTooLong();
   const auto code = static_cast<std::size_t>(element);
   if (count < 15) {
     WriteByte(static_cast<std::uint8_t>((count << 4) | code));
@@ -41,7 +53,7 @@ void ByteWriter::WriteListHeader(std::size_t count, TypeCode element) {
 }
 
 void ByteWriter::WriteMapHeader(std::size_t count, TypeCode key, TypeCode value) {
-  ZEZE_REQUIRE(count <= kEncodedBytesMax, internal::kTooLong);
+  if (count > kEncodedBytesMax) ThrowTooLong();
   const auto codes = (static_cast<unsigned>(key) << 4) | static_cast<unsigned>(value);
   WriteByte(static_cast<std::uint8_t>(codes));
   WriteUlong(count);

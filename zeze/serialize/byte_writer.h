@@ -28,15 +28,17 @@
 
 namespace zeze {
 
-namespace internal {
-
-inline constexpr char kTooLong[] = "an encoding has more than 1 GiB: nobody could read it";
-
-}  // namespace internal
+// Thrown by a writer instead of writing what no reader would accept: beans nested deeper than
+// kBeanDepthMax, more than kEncodedBytesMax, a decimal that is not a number. In a procedure it rolls
+// back like every exception.
+class EncodeError : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
 
 // Numbers take the shortest form. The first bytes go into the writer itself, so that encoding a key
 // on the stack allocates nothing; Clear() keeps the memory, so that a writer can be used again and
-// again. An encoding above kEncodedBytesMax throws UsageError: no peer could read it.
+// again. What can be written can be read: the limits of readers are those of writers (EncodeError).
 //
 // Not thread-safe, not copyable. Views into it end with the next write.
 class ByteWriter {
@@ -92,6 +94,29 @@ class ByteWriter {
   // 0; the call leaves id in last_id.
   void WriteTag(int& last_id, int id, TypeCode type);
 
+  // Spans the encoding of one bean, as ByteReader::BeanScope does its decoding.
+  class BeanScope {
+   public:
+    explicit BeanScope(ByteWriter& out) : out_(out) {
+      out_.CheckDepth(1);
+      if (++out_.depth_ > out_.deepest_) out_.deepest_ = out_.depth_;
+    }
+    ~BeanScope() { --out_.depth_; }
+    BeanScope(const BeanScope&) = delete;
+    BeanScope& operator=(const BeanScope&) = delete;
+
+   private:
+    ByteWriter& out_;
+  };
+
+  // Throws unless this many more levels of beans can be read here.
+  void CheckDepth(int levels) const {
+    if (depth_ + levels > kBeanDepthMax) [[unlikely]]
+      ThrowTooDeep();
+  }
+  // The deepest nesting of beans since the writer was made or cleared.
+  int deepest() const { return deepest_; }
+
   // The end of a bean; of a bean with a base: what follows is the complete base bean.
   void WriteEnd() { WriteByte(0x00); }
   void WriteBaseMark() { WriteByte(0x01); }
@@ -128,7 +153,10 @@ class ByteWriter {
 
   // Forgets everything behind the first `size` bytes.
   void Truncate(std::size_t size);
-  void Clear() { Truncate(0); }
+  void Clear() {
+    Truncate(0);
+    deepest_ = depth_;
+  }
 
   // The bytes, in a string of exactly their size; the writer is then empty and can be used again.
   std::string Release();
@@ -165,10 +193,14 @@ class ByteWriter {
   }
 
   void Grow(std::size_t bytes);
+  [[noreturn]] static void ThrowTooDeep();
+  [[noreturn]] static void ThrowTooLong();
 
   std::unique_ptr<char[]> heap_buffer_;  // Null while inline_buffer_ is enough.
   char* cursor_;                         // Where the next byte goes.
   char* end_;
+  int depth_ = 0;
+  int deepest_ = 0;
   char inline_buffer_[kInlineBytes];
 };
 
@@ -220,7 +252,8 @@ inline std::size_t ByteWriter::BeginSize4() {
 inline void ByteWriter::EndSize4(std::size_t begin) {
   ZEZE_CHECK(begin + sizeof(std::uint32_t) <= size());
   const std::size_t block = size() - begin - sizeof(std::uint32_t);
-  ZEZE_REQUIRE(block <= kEncodedBytesMax, internal::kTooLong);
+  if (block > kEncodedBytesMax) [[unlikely]]
+    ThrowTooLong();
   const std::uint32_t bytes = LittleEndian(static_cast<std::uint32_t>(block));
   std::memcpy(cursor_ - block - sizeof(bytes), &bytes, sizeof(bytes));
 }
@@ -233,7 +266,8 @@ inline void ByteWriter::WriteRaw(std::string_view bytes) {
 }
 
 inline void ByteWriter::WriteBytes(std::string_view bytes) {
-  ZEZE_REQUIRE(bytes.size() <= kEncodedBytesMax, internal::kTooLong);
+  if (bytes.size() > kEncodedBytesMax) [[unlikely]]
+    ThrowTooLong();
   Reserve(9 + bytes.size());
   WriteUlong(bytes.size());
   WriteRaw(bytes);

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "zeze/base/usage_error.h"
 
 namespace zeze {
 namespace {
@@ -173,8 +172,27 @@ TEST(ByteWriterDeath, RefusesFieldsOutOfOrder) {
 
 TEST(ByteWriter, RefusesMoreThanAnyPeerReads) {
   ByteWriter out;
-  EXPECT_THROW(out.Reserve(kEncodedBytesMax + 1), UsageError);
-  EXPECT_THROW(out.WriteListHeader(kEncodedBytesMax + 1, TypeCode::kBean), UsageError);
+  EXPECT_THROW(out.Reserve(kEncodedBytesMax + 1), EncodeError);
+  EXPECT_THROW(out.WriteListHeader(kEncodedBytesMax + 1, TypeCode::kBean), EncodeError);
+  EXPECT_THROW(out.WriteMapHeader(kEncodedBytesMax + 1, TypeCode::kBean, TypeCode::kBean),
+               EncodeError);
+}
+
+// As deep as readers go (ByteReader, ReadsBeansNestedToTheLimit), and not one level deeper.
+void WriteNested(ByteWriter& out, int levels) {
+  const ByteWriter::BeanScope scope(out);
+  if (levels > 1) WriteNested(out, levels - 1);
+  out.WriteEnd();
+}
+
+TEST(ByteWriter, RefusesBeansNestedDeeperThanReadersAccept) {
+  ByteWriter out;
+  WriteNested(out, kBeanDepthMax);
+  EXPECT_EQ(out.deepest(), kBeanDepthMax);
+  EXPECT_THROW(WriteNested(out, kBeanDepthMax + 1), EncodeError);
+  out.Clear();
+  WriteNested(out, kBeanDepthMax);  // Usable again.
+  EXPECT_EQ(out.size(), static_cast<std::size_t>(kBeanDepthMax));
 }
 
 }  // namespace

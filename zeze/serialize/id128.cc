@@ -10,6 +10,7 @@
 namespace zeze {
 
 void Id128::Encode(ByteWriter& out) const {
+  const ByteWriter::BeanScope scope(out);
   int last_id = 0;
   out.WriteTag(last_id, 1, TypeCode::kList);
   out.WriteListHeader(2, TypeCode::kInteger);

@@ -33,6 +33,10 @@ inline constexpr std::uint8_t kTypeCodeMax = 12;
 // The largest field id that a schema may use.
 inline constexpr int kFieldIdMax = 4095;
 
+// How deep beans may be nested; deeper ones are refused by writers and readers alike. No schema
+// comes near it, except by a bean that holds itself, and no stack overflows.
+inline constexpr int kBeanDepthMax = 128;
+
 // No encoding is larger; longer ones are refused by writers and readers alike.
 inline constexpr std::size_t kEncodedBytesMax = std::size_t{1} << 30;
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -132,6 +133,15 @@ inline bool Transaction::PrepareWrites() {
     if (access.state != AccessState::kEdited) continue;
     if (table.values_.raise_version != nullptr) {
       table.values_.raise_version(*access.working, access.committed);
+    }
+    if (table.value_may_be_unreadable_) [[unlikely]] {
+      const std::string why = table.WhyUnreadable(*access.working);
+      if (!why.empty()) {
+        Fail(result_code::kException,
+             fmt::format("record {} of table {} cannot be saved: {}",
+                         table.FormatKey(*access.record), table.name(), why));
+        return false;
+      }
     }
     if (table.value_may_not_fit_ && !table.ValueFits(*access.working)) {
       Fail(result_code::kException, table.TooLargeMessage(*access.record, *access.working));

@@ -23,6 +23,7 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
@@ -135,6 +136,7 @@ Result<void> Engine::Start() {
       const bool always_fits =
           table->values_.in_record() && table->value_bytes_max_ >= kFlatValueEncodedMax;
       table->value_may_not_fit_ = !always_fits;
+      table->value_may_be_unreadable_ = CanBeUnreadable(table->Describe());
     }
   }
   state_ = State::kRunning;

@@ -70,6 +70,16 @@ std::string TableBase::TooLargeMessage(const Record& record, const ValueHeader& 
       FormatKey(record), name_, bytes.size(), value_bytes_max_);
 }
 
+std::string TableBase::WhyUnreadable(const ValueHeader& value) const {
+  try {
+    ByteWriter bytes;
+    EncodeValue(value, bytes);
+  } catch (const EncodeError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 void TableBase::NoteUnsavedInsert(const Record& record) {
   ByteWriter key;
   EncodeRecordKey(record, key);

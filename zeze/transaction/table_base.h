@@ -100,6 +100,8 @@ class TableBase {
   // Whether the storage will take the value: what it refuses must be refused before the commit.
   bool ValueFits(const ValueHeader& value) const;
   std::string TooLargeMessage(const Record& record, const ValueHeader& value) const;
+  // Why no reader would accept the value; empty if all is well.
+  std::string WhyUnreadable(const ValueHeader& value) const;
   // Called with the record locked, before the new value is visible.
   void NoteUnsavedInsert(const Record& record);
   void ForgetUnsavedInsert(std::string_view key);
@@ -131,6 +133,7 @@ class TableBase {
   std::size_t key_bytes_max_ = kStorageKeyBytesMax;
   std::size_t value_bytes_max_ = ~std::size_t{0};
   bool value_may_not_fit_ = false;
+  bool value_may_be_unreadable_ = false;
   internal::RecordMap records_;
   std::atomic<bool> has_listeners_ = false;
   LaterRemoval* later_removal_ = nullptr;

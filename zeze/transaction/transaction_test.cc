@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/testing/captured_log.h"
+#include "zeze/bean/codec.h"
+#include "zeze/bean/list.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
@@ -31,6 +34,35 @@ using ::testing::Not;
 constexpr TableDescriptor kAccounts{.id = 1, .name = "test_accounts"};
 constexpr TableDescriptor kBags{.id = 2, .name = "test_bags"};
 constexpr TableDescriptor kScratch{.id = 3, .name = "test_scratch", .memory = true};
+
+constexpr TableDescriptor kTrees{.id = 4, .name = "test_trees"};
+
+// A bean that holds itself.
+struct BTree {
+  static constexpr std::int64_t kTypeId = 1;
+  static constexpr std::string_view kFullName = "test.BTree";
+  List<BTree> branches;
+
+  static BTree Nested(int levels) {
+    BTree tree;
+    for (int i = 1; i < levels; ++i) {
+      BTree outer;
+      outer.branches.PushBack(tree);
+      tree = outer;
+    }
+    return tree;
+  }
+
+  template <typename Visitor>
+  static constexpr void ForEachField(Visitor&& visit) {
+    visit(Field{1, "branches"}, &BTree::branches);
+  }
+  void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
+  void Decode(ByteReader& in) { DecodeFields(*this, in); }
+  bool operator==(const BTree& other) const { return EqualFields(*this, other); }
+  std::string ToString() const { return FormatFields(*this); }
+  bool HasNegative() const { return HasNegativeFields(*this); }
+};
 
 class TransactionTest : public ::testing::Test {
  protected:
@@ -513,6 +545,41 @@ TEST_F(TransactionTest, TransfersKeepTheSum) {
                                })
                                .value());
   EXPECT_EQ(1000 * kAccountCount, sum);
+}
+
+TEST_F(TransactionTest, AValueThatCouldNotBeReadAgainIsRefusedAtCommit) {
+  Close();
+  Table<std::int64_t, BTree> trees{kTrees};
+  const auto open = [&] {
+    engine = std::make_unique<Engine>(
+        EngineOptions{.storage = storage.get(), .checkpoint_period = std::chrono::seconds(0)});
+    ASSERT_TRUE(engine->AddTable(trees).ok());
+    ASSERT_TRUE(engine->Start().ok());
+  };
+  open();
+  const auto put = [&](std::int64_t key, int levels) {
+    return engine->Call("put", [&](Transaction& tx) {
+      trees.Put(tx, key, BTree::Nested(levels));
+      return 0;
+    });
+  };
+  {
+    const testing::CapturedLog log;
+    EXPECT_EQ(result_code::kException, put(1, 200));
+    EXPECT_THAT(log.lines(), Contains(HasSubstr("record 1 of table test_trees cannot be saved: "
+                                                "beans are nested deeper than 128")));
+  }
+  EXPECT_EQ(0, put(2, 128));
+  Close();
+
+  open();
+  EXPECT_EQ(std::nullopt, trees.ReadCopy(1).value());
+  EXPECT_EQ(BTree::Nested(128), trees.ReadCopy(2).value());
+  std::size_t rows = 0;
+  EXPECT_TRUE(trees.Walk([&](std::int64_t, const BTree&) { return ++rows > 0; }).ok());
+  EXPECT_EQ(1U, rows);
+  Close();
+  Open();
 }
 
 }  // namespace

@@ -134,7 +134,12 @@ RedirectAnswer RedirectExecutor::RunMethod(const RedirectJob& job, RedirectInvoc
   answer.outcome = OutcomeOf(answer.code);
   if (answer.code != result_code::kSuccess) return answer;
   ByteWriter out;
-  invocation.EncodeResult(out);
+  try {
+    invocation.EncodeResult(out);
+  } catch (const EncodeError& error) {
+    ZEZE_LOG_ERROR("the result of {} cannot be sent: {}", entry.full_name, error.what());
+    return {.outcome = RedirectOutcome::kUnknown, .code = redirect_code::kError};
+  }
   if (out.size() > options_.result_bytes_max) {
     ZEZE_LOG_ERROR("the result of {} has {} bytes, at most {} can be sent", entry.full_name,
                    out.size(), options_.result_bytes_max);

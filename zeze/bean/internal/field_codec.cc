@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "zeze/base/result.h"
 #include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/decimal.h"
 #include "zeze/serialize/type_code.h"
 
@@ -46,6 +48,13 @@ void ReadDecimal(ByteReader& in, TypeCode code, std::string& text) {
     return;
   }
   text = bytes;
+}
+
+void WriteDecimal(ByteWriter& out, const std::string& text) {
+  if (const Result<Decimal> parsed = Decimal::Parse(text); !parsed.ok()) {
+    throw EncodeError(parsed.error().message());
+  }
+  out.WriteBytes(text);
 }
 
 void FailDynamic(ByteReader& in, std::int64_t type_id) {

@@ -17,7 +17,7 @@ namespace zeze::internal {
 // Writes the fields of one bean in ascending order of ids, merging kept unknown ones in between.
 class FieldWriter {
  public:
-  explicit FieldWriter(ByteWriter& out) : out_(out) {}
+  explicit FieldWriter(ByteWriter& out) : out_(out), scope_(out) {}
 
   ByteWriter& out() { return out_; }
 
@@ -42,6 +42,7 @@ class FieldWriter {
 
  private:
   ByteWriter& out_;
+  ByteWriter::BeanScope scope_;
   int last_id_ = 0;
 };
 
@@ -92,8 +93,9 @@ class FieldReader {
   Tag tag_;
 };
 
-// Fails when the bytes are not the text of a number.
+// Fails (throws EncodeError) when the bytes are not the text of a number.
 void ReadDecimal(ByteReader& in, TypeCode code, std::string& text);
+void WriteDecimal(ByteWriter& out, const std::string& text);
 
 // Fails because a dynamic variable of this program cannot hold that bean.
 void FailDynamic(ByteReader& in, std::int64_t type_id);

@@ -119,7 +119,7 @@ struct ValueCodec<Decimal> {
   static constexpr TypeCode kCode = TypeCode::kBytes;
 
   static bool IsZero(const Decimal&) { return false; }
-  static void Write(ByteWriter& out, const Decimal& value) { out.WriteBytes(value.text); }
+  static void Write(ByteWriter& out, const Decimal& value) { WriteDecimal(out, value.text); }
   static void Read(ByteReader& in, TypeCode code, Decimal& value) {
     ReadDecimal(in, code, value.text);
   }
@@ -240,6 +240,7 @@ struct ValueCodec<AnyBean> {
   static void Write(ByteWriter& out, const AnyBean& value) {
     out.WriteLong(value.type_id());
     if (value.empty()) return out.WriteEnd();
+    out.CheckDepth(value.depth());
     out.WriteRaw(value.bytes());
   }
   static void Read(ByteReader& in, TypeCode code, AnyBean& value) {

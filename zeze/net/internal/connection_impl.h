@@ -180,7 +180,7 @@ class ConnectionImpl final : public Connection,
   Error ClosedError() const ZEZE_REQUIRES(mutex_);
   Error OverloadedError(const ProtocolDescriptor* protocol) const;
   template <typename Write>
-  bool Enqueue(Write&& write) ZEZE_REQUIRES(mutex_);
+  Result<void> Enqueue(const ProtocolDescriptor* protocol, Write&& write) ZEZE_REQUIRES(mutex_);
   FlushBy PrepareFlush() ZEZE_REQUIRES(mutex_);
   Result<void> Answer(const ProtocolDescriptor& protocol, std::int64_t session_id,
                       std::int64_t result_code, PayloadWriter payload, bool may_wait);

@@ -23,6 +23,7 @@
 #include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
+#include "zeze/net/rpc_code.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/type_code.h"
 
@@ -65,15 +66,23 @@ void WriteMessages(const WebSocketEncoder& encoder, std::string_view frames, Byt
 
 }  // namespace
 
-// False if the output is full. What is written is one frame.
+// What is written is one frame. Errors: kOverloaded; kInvalidArgument, the peer could not read it.
 template <typename Write>
-bool ConnectionImpl::Enqueue(Write&& write) {
-  if (websocket_ == nullptr) return output_.Append(write);
-  return output_.Append([&](ByteWriter& out) {
-    const std::size_t begin = websocket_->encoder.Begin(out);
-    write(out);
-    websocket_->encoder.End(begin, out);
-  });
+Result<void> ConnectionImpl::Enqueue(const ProtocolDescriptor* protocol, Write&& write) {
+  try {
+    const bool queued =
+        websocket_ == nullptr ? output_.Append(write) : output_.Append([&](ByteWriter& out) {
+          const std::size_t begin = websocket_->encoder.Begin(out);
+          write(out);
+          websocket_->encoder.End(begin, out);
+        });
+    if (queued) [[likely]]
+      return {};
+  } catch (const EncodeError& error) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} was not sent: {}", Describe(),
+                                                          protocol->full_name, error.what()));
+  }
+  return OverloadedError(protocol);
 }
 
 Error ConnectionImpl::ClosedError() const {
@@ -110,11 +119,10 @@ Result<void> ConnectionImpl::SendOneWay(const ProtocolDescriptor& protocol,
   {
     MutexLock lock(mutex_);
     if (!open_) return ClosedError();
-    if (!Enqueue([&](ByteWriter& out) {
-          WriteFrame(protocol, FrameFamily::kOneWay, result_code, 0, payload, out);
-        })) {
-      return OverloadedError(&protocol);
-    }
+    Result<void> queued = Enqueue(&protocol, [&](ByteWriter& out) {
+      WriteFrame(protocol, FrameFamily::kOneWay, result_code, 0, payload, out);
+    });
+    if (!queued.ok()) return queued;
     by = PrepareFlush();
   }
   RunFlush(by);
@@ -152,28 +160,34 @@ Result<void> ConnectionImpl::Answer(const ProtocolDescriptor& protocol, std::int
                                     std::int64_t result_code, PayloadWriter payload,
                                     bool may_wait) {
   FlushBy by = FlushBy::kNobody;
-  bool full = false;
+  Result<void> queued;
   bool later = false;
   {
     MutexLock lock(mutex_);
     if (!open_) return ClosedError();
     may_wait = may_wait && output_.bytes() < kWaitingBytesMax;
     const bool alone = !output_.HasPending() || may_wait_;
-    full = !Enqueue([&](ByteWriter& out) {
+    queued = Enqueue(&protocol, [&](ByteWriter& out) {
       WriteFrame(protocol, FrameFamily::kResponse, result_code, session_id, payload, out);
     });
-    if (!full && may_wait) {
+    if (queued.ok() && may_wait) {
       may_wait_ = alone;
       later = !std::exchange(late_flush_, true);
-    } else if (!full) {
+    } else if (queued.ok()) {
       by = PrepareFlush();
     }
   }
-  if (full) {
-    Error error = OverloadedError(&protocol);
+  if (!queued.ok() && queued.error().code() == ErrorCode::kInvalidArgument) {
+    // The peer waits for an answer all the same.
+    Result<void> told = Answer(
+        protocol, session_id, rpc_code::kException, [](ByteWriter& out) { out.WriteEnd(); },
+        may_wait);
+    return told.ok() ? queued : told;
+  }
+  if (!queued.ok()) {
     service_->LogPeerError(Describe(), "closed, because it does not read its answers");
-    Close(error.message());
-    return error;
+    Close(queued.error().message());
+    return queued;
   }
   if (later) loop_.FlushLater(Self());
   RunFlush(by);
@@ -202,12 +216,13 @@ Result<void> ConnectionImpl::SendRequest(const ProtocolDescriptor& protocol,
                    fmt::format("{}: {} was not sent: {} calls wait for their answers already",
                                Describe(), protocol.full_name, calls_.size()));
     }
-    if (!Enqueue([&](ByteWriter& out) {
-          WriteFrame(protocol, FrameFamily::kRequest, options_of_call.request_code, *session_id,
-                     payload, out);
-        })) {
+    Result<void> queued = Enqueue(&protocol, [&](ByteWriter& out) {
+      WriteFrame(protocol, FrameFamily::kRequest, options_of_call.request_code, *session_id,
+                 payload, out);
+    });
+    if (!queued.ok()) {
       call = std::move(*calls_.Take(*session_id));
-      return OverloadedError(&protocol);
+      return queued;
     }
     by = PrepareFlush();
     if (call_deadline_.count() == 0 || now + timeout < call_deadline_) {

@@ -30,11 +30,16 @@ class OutputQueue {
         spare_(std::make_unique<ByteWriter>()) {}
 
   // False, and nothing is appended, if more than the bound would then wait. What fits alone into an
-  // empty queue always fits.
+  // empty queue always fits. Nothing is appended either if `write` throws.
   template <typename Write>
   bool Append(Write&& write) {
     const std::size_t before = pending_->size();
-    write(*pending_);
+    try {
+      write(*pending_);
+    } catch (...) {
+      pending_->Truncate(before);
+      throw;
+    }
     if (before + in_flight_ > 0 && pending_->size() + in_flight_ > bytes_max_) [[unlikely]] {
       pending_->Truncate(before);
       return false;

@@ -260,7 +260,12 @@ void Dispatcher::Answer(const Handling& handling, const Link& link, std::int64_t
   frame.Clear();
   // What a handler has left behind that was rolled back by the framework is nobody's business.
   if (call != nullptr && code >= 0) {
-    call->EncodeResult(payload);
+    try {
+      call->EncodeResult(payload);
+    } catch (const EncodeError& error) {
+      ZEZE_LOG_ERROR("the result of {} cannot be sent: {}", handling.name.view(), error.what());
+      return Answer(handling, link, sid, request, result_code::kException, nullptr);
+    }
   } else {
     payload.WriteEnd();
   }
