@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "tools/gen/attribute_reader.h"
+#include "tools/gen/cxx_names.h"
 #include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "zeze/base/name_hash.h"
@@ -303,6 +304,7 @@ void CheckModel(Model& model, Diagnostics& diagnostics) {
   CheckBeans(context);
   CheckTables(context);
   CheckProtocols(context);
+  CheckCxxNames(context);
   CheckProjects(context);
 }
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "tools/gen/code_writer.h"
+#include "tools/gen/cxx_names.h"
 #include "tools/gen/emitter.h"
 #include "tools/gen/literal.h"
 #include "tools/gen/model.h"
@@ -63,17 +64,7 @@ std::string_view ScalarType(TypeKind kind) {
   }
 }
 
-std::string ChoicesName(const Bean& bean, const Variable& variable) {
-  return fmt::format("{}_{}_Choices", bean.name, variable.name);
-}
-
-bool IsDynamic(const Variable& variable) {
-  return variable.type.kind == TypeKind::kDynamic ||
-         (!variable.type.parameters.empty() &&
-          variable.type.parameters.back().kind == TypeKind::kDynamic);
-}
-
-// Of several beans; a dynamic that names none is an AnyBean.
+// A dynamic that names no beans is an AnyBean.
 bool HasChoices(const Variable& variable) {
   return IsDynamic(variable) && !variable.choices.empty();
 }
@@ -86,33 +77,24 @@ std::string Zero(TypeKind kind) {
   return "{}";
 }
 
-// Names inside one struct: members keep the schema's spelling unless the struct itself needs it.
-class StructNames {
+// Names of parameters inside one struct that do not hide a member.
+class ParameterNames {
  public:
-  explicit StructNames(const Bean& bean) : bean_(bean) {
+  explicit ParameterNames(const Bean& bean) {
     for (const auto& variable : bean.variables) taken_.insert(variable->name);
   }
 
-  std::string Member(const std::string& name) const {
-    static const std::set<std::string, std::less<>> own = {
-        "Encode", "Decode", "ToString", "HasNegative", "ForEachField",   "kTypeId", "kFullName",
-        "kIsKey", "Base",   "kVersion", "base",        "unknown_fields", "operator"};
-    std::string text = CxxName(name);
-    bool clash = own.contains(name) || name == bean_.name;
-    for (const auto& constant : bean_.enums) clash = clash || constant->group == name;
-    if (clash && !text.ends_with('_')) text += '_';
-    return text;
-  }
-  // A parameter that does not hide a member.
-  std::string Parameter(std::string name) const {
+  std::string Of(std::string name) const {
     while (taken_.contains(name)) name += "_arg";
     return name;
   }
 
  private:
-  const Bean& bean_;
   std::set<std::string> taken_;
 };
+
+// The C++ name of a constant or group in the scope that it is written in.
+using NameIn = std::function<std::string(std::string_view)>;
 
 class HeaderEmitter {
  public:
@@ -123,7 +105,6 @@ class HeaderEmitter {
     EmitForwardDeclarations();
     for (const Module* module : unit_.enum_modules) EmitModuleEnums(*module);
     for (const Bean* bean : unit_.beans) EmitBean(*bean);
-    for (const Bean* bean : unit_.beans) EmitChoices(*bean);
     for (const Protocol* protocol : unit_.protocols) EmitProtocol(*protocol);
     std::string text = Banner(unit_.files) + "\n#pragma once\n\n" + includes_ + out_.Release();
     // Behind everything: what is there only declared so far, complete for whoever uses it.
@@ -190,7 +171,7 @@ class HeaderEmitter {
       for (const auto& variable : bean->variables) {
         NoteType(variable->type, standard, ours);
         if (!IsDynamic(*variable)) continue;
-        ours.insert(HasChoices(*variable) ? "zeze/bean/dynamic.h" : "zeze/bean/any_bean.h");
+        ours.insert(HasChoices(*variable) ? "zeze/bean/choices.h" : "zeze/bean/any_bean.h");
       }
     }
     for (const Protocol* protocol : unit_.protocols) {
@@ -227,9 +208,6 @@ class HeaderEmitter {
       for (const auto& variable : bean->variables) {
         for (const Type& parameter : variable->type.parameters) declare(parameter.bean);
         for (const DynamicChoice& choice : variable->choices) declare(choice.bean);
-        if (HasChoices(*variable)) {
-          declared[NamespaceOf(*bean)].insert(ChoicesName(*bean, *variable));
-        }
       }
     }
     for (const Protocol* protocol : unit_.protocols) {
@@ -243,13 +221,14 @@ class HeaderEmitter {
   }
 
   void EmitEnums(std::string_view indent, std::string_view storage,
-                 const std::vector<std::unique_ptr<Enum>>& enums) {
+                 const std::vector<std::unique_ptr<Enum>>& enums, const NameIn& constant_name,
+                 const NameIn& group_name) {
     for (const auto& constant : enums) {
       out_.Comment(indent, constant->comment);
       const bool text = constant->kind == TypeKind::kString;
       out_.Line("{}{} constexpr {} {} = {};", indent, storage,
-                text ? "std::string_view" : ScalarType(constant->kind), CxxName(constant->name),
-                constant->cxx_value);
+                text ? "std::string_view" : ScalarType(constant->kind),
+                constant_name(constant->name), constant->cxx_value);
     }
     std::vector<std::string> groups;
     for (const auto& constant : enums) {
@@ -258,16 +237,16 @@ class HeaderEmitter {
         groups.push_back(constant->group);
       }
     }
-    for (const std::string& group : groups) EmitGroup(indent, group, enums);
+    for (const std::string& group : groups) EmitGroup(indent, group, group_name(group), enums);
   }
 
-  void EmitGroup(std::string_view indent, const std::string& group,
+  void EmitGroup(std::string_view indent, const std::string& group, const std::string& name,
                  const std::vector<std::unique_ptr<Enum>>& enums) {
     bool first = true;
     for (const auto& constant : enums) {
       if (constant->group != group) continue;
       if (first) {
-        out_.Line("{}enum class {} : {} {{", indent, CxxName(group), ScalarType(constant->kind));
+        out_.Line("{}enum class {} : {} {{", indent, name, ScalarType(constant->kind));
       }
       first = false;
       out_.Comment(fmt::format("{}  ", indent), constant->comment);
@@ -279,12 +258,12 @@ class HeaderEmitter {
   void EmitModuleEnums(const Module& module) {
     out_.Namespace(module.full_name);
     out_.Blank();
-    EmitEnums("", "inline", module.enums);
+    EmitEnums("", "inline", module.enums, &CxxName, &CxxName);
   }
 
   void EmitBean(const Bean& bean) {
     const std::string scope = NamespaceOf(bean);
-    const StructNames names(bean);
+    const ParameterNames names(bean);
     out_.Namespace(scope);
     out_.Blank();
     out_.Comment("", bean.comment);
@@ -293,13 +272,16 @@ class HeaderEmitter {
     out_.Line("  static constexpr std::int64_t kTypeId = {};", CxxInteger(bean.type_id));
     out_.Line("  static constexpr std::string_view kFullName = {};", QuoteCxx(bean.full_name));
     if (bean.is_key) out_.Line("  static constexpr bool kIsKey = true;");
-    EmitEnums("  ", "static", bean.enums);
+    EmitEnums(
+        "  ", "static", bean.enums,
+        [&](std::string_view constant) { return CxxMemberName(bean, constant); },
+        [&](std::string_view group) { return CxxGroupName(bean, group); });
     out_.Blank();
     if (bean.base != nullptr) {
-      out_.Line("  using Base = {};", CxxBeanName(*bean.base, scope));
+      out_.Line("  using Base = {};", BeanNameInside(bean, *bean.base, scope));
       out_.Line("  Base base = {{}};");
     }
-    for (const auto& variable : bean.variables) EmitVariable(bean, *variable, names, scope);
+    for (const auto& variable : bean.variables) EmitVariable(bean, *variable, scope);
     if (bean.keep_unknown_fields) {
       out_.Line("  // What newer versions of the schema stored; written back as it came.");
       out_.Line("  zeze::UnknownFields unknown_fields = {{}};");
@@ -307,16 +289,15 @@ class HeaderEmitter {
     if (bean.version != nullptr) {
       out_.Line("  // Counted up by each commit that changes the record.");
       out_.Line("  static constexpr auto kVersion = &{}::{};", name,
-                names.Member(bean.version->name));
+                CxxMemberName(bean, bean.version->name));
     }
     EmitEnumAccessors(bean, names, scope);
     EmitForEachField(bean, names);
-    out_.Line("  void Encode(zeze::ByteWriter& {}) const;", names.Parameter("out"));
-    out_.Line("  void Decode(zeze::ByteReader& {});", names.Parameter("in"));
-    out_.Line("  bool operator==(const {}& {}) const;", name, names.Parameter("other"));
+    out_.Line("  void Encode(zeze::ByteWriter& {}) const;", names.Of("out"));
+    out_.Line("  void Decode(zeze::ByteReader& {});", names.Of("in"));
+    out_.Line("  bool operator==(const {}& {}) const;", name, names.Of("other"));
     if (bean.is_key) {
-      out_.Line("  std::weak_ordering operator<=>(const {}& {}) const;", name,
-                names.Parameter("other"));
+      out_.Line("  std::weak_ordering operator<=>(const {}& {}) const;", name, names.Of("other"));
     }
     out_.Line("  std::string ToString() const;");
     out_.Line("  bool HasNegative() const;");
@@ -324,53 +305,53 @@ class HeaderEmitter {
     if (bean.is_key) EmitHash(bean);
   }
 
-  void EmitVariable(const Bean& bean, const Variable& variable, const StructNames& names,
-                    const std::string& scope) {
+  void EmitVariable(const Bean& bean, const Variable& variable, const std::string& scope) {
+    if (IsDynamic(variable)) {
+      out_.Line("  using {} = {};", CxxDynamicName(variable),
+                CxxDynamicType(bean, variable, scope));
+    }
     out_.Comment("  ", variable.comment);
     if (!variable.cxx_default.empty()) {
       out_.Line("  // Starts as {}; absent in stored or sent bytes means zero.",
                 variable.cxx_default);
     }
-    const std::string member = names.Member(variable.name);
-    std::string type = CxxType(bean, variable, scope);
-    // A member that has the name of its type would change what the name means.
-    if (variable.type.bean != nullptr && type == member)
-      type = CxxBeanName(*variable.type.bean, "");
+    const std::string member = CxxMemberName(bean, variable.name);
+    const std::string type = CxxType(bean, variable, scope);
     std::string value =
         variable.cxx_default.empty() ? Zero(variable.type.kind) : variable.cxx_default;
     out_.Line("  {} {} = {};", type, member, value);
   }
 
-  void EmitEnumAccessors(const Bean& bean, const StructNames& names, const std::string& scope) {
+  void EmitEnumAccessors(const Bean& bean, const ParameterNames& names, const std::string& scope) {
     for (const auto& variable : bean.variables) {
       if (variable->enum_group == nullptr) continue;
-      std::string type = CxxName(variable->enum_group->group);
+      std::string type = CxxGroupName(bean, variable->enum_group->group);
       const std::size_t dot = variable->enum_text.rfind('.');
       if (dot != std::string::npos) {
         const std::string owner = variable->enum_text.substr(0, dot);
         const bool is_local = owner.find('.') == std::string::npos;
         type = fmt::format("{}::{}",
                            CxxQualifiedName(is_local ? fmt::format("{}.{}", scope, owner) : owner),
-                           type);
+                           CxxName(variable->enum_group->group));
       }
-      const std::string member = names.Member(variable->name);
+      const std::string member = CxxMemberName(bean, variable->name);
       out_.Blank();
       out_.Line("  {} {}_enum() const {{ return static_cast<{}>({}); }}", type, variable->name,
                 type, member);
-      out_.Line("  void set_{}_enum({} {}) {{", variable->name, type, names.Parameter("value"));
+      out_.Line("  void set_{}_enum({} {}) {{", variable->name, type, names.Of("value"));
       out_.Line("    {} = static_cast<{}>({});", member, ScalarType(variable->type.kind),
-                names.Parameter("value"));
+                names.Of("value"));
       out_.Line("  }}");
     }
   }
 
-  void EmitForEachField(const Bean& bean, const StructNames& names) {
+  void EmitForEachField(const Bean& bean, const ParameterNames& names) {
     std::vector<const Variable*> sorted;
     sorted.reserve(bean.variables.size());
     for (const auto& variable : bean.variables) sorted.push_back(variable.get());
     std::sort(sorted.begin(), sorted.end(),
               [](const Variable* left, const Variable* right) { return left->id < right->id; });
-    const std::string visit = names.Parameter("visit");
+    const std::string visit = names.Of("visit");
     out_.Blank();
     out_.Line("  template <typename Visitor>");
     if (sorted.empty()) {
@@ -389,7 +370,7 @@ class HeaderEmitter {
                         : fmt::format("{{.id = {}, .name = {}{}}}", variable->id,
                                       QuoteCxx(variable->name), flags);
       out_.Line("    {}(zeze::Field{}, &{}::{});", visit, field, CxxName(bean.name),
-                names.Member(variable->name));
+                CxxMemberName(bean, variable->name));
     }
     out_.Line("  }}");
     out_.Blank();
@@ -403,25 +384,6 @@ class HeaderEmitter {
               CxxQualifiedName(bean.full_name));
     out_.Line("}};");
     out_.Blank();
-  }
-
-  void EmitChoices(const Bean& bean) {
-    const std::string scope = NamespaceOf(bean);
-    for (const auto& variable : bean.variables) {
-      if (!HasChoices(*variable)) continue;
-      out_.Namespace(scope);
-      out_.Blank();
-      out_.Line("// What {}::{} may hold.", bean.name, variable->name);
-      out_.Line("struct {} {{", ChoicesName(bean, *variable));
-      std::string choices;
-      for (const DynamicChoice& choice : variable->choices) {
-        if (!choices.empty()) choices += ",\n                              ";
-        choices += fmt::format("zeze::Choice<{}, {}>", CxxBeanName(*choice.bean, scope),
-                               CxxInteger(choice.type_id));
-      }
-      out_.Line("  using List = zeze::TypeList<{}>;", choices);
-      out_.Line("}};");
-    }
   }
 
   static std::string Flags(const HandleFlags& flags) {
@@ -450,12 +412,16 @@ class HeaderEmitter {
                 ? fmt::format("{} {}.", protocol.is_rpc ? "Rpc" : "Protocol", protocol.full_name)
                 : protocol.comment);
     const auto type = [&](const Bean* bean) {
-      return bean == nullptr ? std::string("zeze::EmptyBean") : CxxBeanName(*bean, scope);
+      if (bean == nullptr) return std::string("zeze::EmptyBean");
+      return CxxBeanName(*bean, IsHiddenIn(protocol, bean->name) ? std::string_view() : scope);
     };
     out_.Line("struct {} {{", CxxName(protocol.name));
     out_.Line("  using Argument = {};", type(protocol.argument));
     out_.Line("  using Result = {};", type(protocol.result));
-    EmitEnums("  ", "static", protocol.enums);
+    const NameIn own = [&](std::string_view constant) {
+      return CxxConstantName(protocol, constant);
+    };
+    EmitEnums("  ", "static", protocol.enums, own, own);
     out_.Line("  static constexpr std::int32_t kModuleId = {};", protocol.module->id);
     out_.Line("  static constexpr std::int32_t kProtocolId = {};", CxxInt32(protocol.id));
     out_.Line("  static constexpr std::int64_t kTypeId = {};",
@@ -490,11 +456,11 @@ class HeaderEmitter {
 std::string EmitSource(const Unit& unit) {
   CodeWriter out;
   for (const Bean* bean : unit.beans) {
-    const StructNames names(*bean);
+    const ParameterNames names(*bean);
     const std::string name = CxxName(bean->name);
-    const std::string other = names.Parameter("other");
-    const std::string writer = names.Parameter("out");
-    const std::string reader = names.Parameter("in");
+    const std::string other = names.Of("other");
+    const std::string writer = names.Of("out");
+    const std::string reader = names.Of("in");
     out.Namespace(NamespaceOf(*bean));
     out.Blank();
     out.Line("void {0}::Encode(zeze::ByteWriter& {1}) const {{ zeze::EncodeFields(*this, {1}); }}",
@@ -543,13 +509,28 @@ std::string CxxSimpleType(const Type& type, std::string_view scope) {
   return std::string(ScalarType(type.kind));
 }
 
+std::string BeanNameInside(const Bean& inside, const Bean& bean, std::string_view scope) {
+  return CxxBeanName(bean, IsHiddenIn(inside, bean.name) ? std::string_view() : scope);
+}
+
+std::string CxxDynamicType(const Bean& bean, const Variable& variable, std::string_view scope) {
+  if (variable.choices.empty()) return "zeze::AnyBean";
+  // In order of their ids: variables with equal choices have one type.
+  std::map<std::int64_t, const Bean*> choices;
+  for (const DynamicChoice& choice : variable.choices) choices[choice.type_id] = choice.bean;
+  std::string text;
+  for (const auto& [type_id, choice] : choices) {
+    text += fmt::format("{}\n      zeze::Choice<{}, {}>", text.empty() ? "" : ",",
+                        BeanNameInside(bean, *choice, scope), CxxInteger(type_id));
+  }
+  return fmt::format("zeze::Dynamic<zeze::Choices<{}>>", text);
+}
+
 std::string CxxType(const Bean& bean, const Variable& variable, std::string_view scope) {
   const Type& type = variable.type;
   const auto element = [&](const Type& part) {
-    if (part.kind == TypeKind::kDynamic) {
-      if (variable.choices.empty()) return std::string("zeze::AnyBean");
-      return fmt::format("zeze::Dynamic<{}>", ChoicesName(bean, variable));
-    }
+    if (part.kind == TypeKind::kDynamic) return CxxDynamicName(variable);
+    if (part.bean != nullptr) return BeanNameInside(bean, *part.bean, scope);
     return CxxSimpleType(part, scope);
   };
   switch (type.kind) {

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "tools/gen/code_writer.h"
+#include "tools/gen/cxx_names.h"
 #include "tools/gen/emitter.h"
 #include "tools/gen/literal.h"
 #include "tools/gen/model.h"
@@ -22,6 +24,11 @@ std::set<std::string> SourceOf(const Module& module) {
   const std::size_t slash = module.location.file.find_last_of('/');
   return {slash == std::string::npos ? module.location.file
                                      : module.location.file.substr(slash + 1)};
+}
+
+// A bean, written inside the class of a module.
+std::string BeanNameInside(const Module& module, const Bean& bean) {
+  return CxxBeanName(bean, IsHiddenIn(module, bean.name) ? std::string_view() : module.full_name);
 }
 
 class ModuleEmitter {
@@ -64,7 +71,7 @@ class ModuleEmitter {
     out.Namespace(module_.full_name);
     if (!handled_.empty()) {
       out.Line("namespace {{\n");
-      out.Line("constexpr zeze::ProtocolHandler kHandlers[] = {{");
+      out.Line("constexpr zeze::ProtocolHandler kHandlers_[] = {{");
       for (const Protocol* protocol : handled_) {
         const std::string type = ProtocolName(*protocol);
         out.Line("    {{&{}::kDescriptor,", type);
@@ -77,7 +84,7 @@ class ModuleEmitter {
     out.Blank();
     EmitTables(out);
     out.Line("std::span<const zeze::ProtocolHandler> {}::Handlers() const {{ return {}; }}", name_,
-             handled_.empty() ? "{}" : "kHandlers");
+             handled_.empty() ? "{}" : "kHandlers_");
     for (const Protocol* protocol : handled_) EmitDefault(out, *protocol);
     return Finish(std::move(out));
   }
@@ -119,7 +126,7 @@ class ModuleEmitter {
   }
 
   void EmitDescriptor(CodeWriter& out, const Table& table) const {
-    out.Line("inline constexpr zeze::TableDescriptor k{}{{", table.name);
+    out.Line("inline constexpr zeze::TableDescriptor {}{{", CxxDescriptorName(table));
     out.Line("    .id = {},", table.id);
     out.Line("    .name = {},", QuoteCxx(table.storage_name));
     out.Line("    .full_name = {},", QuoteCxx(table.full_name));
@@ -157,8 +164,11 @@ class ModuleEmitter {
     if (!tables_.empty()) out.Blank();
     for (const Table* table : tables_) {
       out.Comment("  ", table->comment);
-      out.Line("  zeze::Table<{}, {}> {}{{k{}}};", CxxSimpleType(table->key, module_.full_name),
-               CxxBeanName(*table->value, module_.full_name), CxxName(table->name), table->name);
+      const std::string key = table->key.bean != nullptr
+                                  ? BeanNameInside(module_, *table->key.bean)
+                                  : CxxSimpleType(table->key, module_.full_name);
+      out.Line("  zeze::Table<{}, {}> {}{{{}}};", key, BeanNameInside(module_, *table->value),
+               CxxTableName(*table), CxxDescriptorName(*table));
     }
     out.Line("}};");
   }
@@ -169,8 +179,7 @@ class ModuleEmitter {
                                   protocol.full_name, protocol.comment.empty() ? "" : " ",
                                   protocol.comment));
     out.Line("  virtual std::int64_t Process{}({}){};", UpperFirst(protocol.name),
-             HandlerParameters(protocol, module_.full_name, true),
-             protocol.strict_handler ? " = 0" : "");
+             HandlerParameters(protocol, module_, true), protocol.strict_handler ? " = 0" : "");
   }
 
   void EmitMissing(CodeWriter& out) const {
@@ -197,7 +206,7 @@ class ModuleEmitter {
   void EmitTables(CodeWriter& out) const {
     std::string list;
     for (const Table* table : tables_) {
-      list += fmt::format("{}&{}", list.empty() ? "" : ", ", CxxName(table->name));
+      list += fmt::format("{}&{}", list.empty() ? "" : ", ", CxxTableName(*table));
     }
     out.Line("std::vector<zeze::TableBase*> {}::Tables() {{", name_);
     out.Line("  return {{{}}};", list);
@@ -209,7 +218,7 @@ class ModuleEmitter {
     if (protocol.strict_handler) return;
     out.Blank();
     out.Line("std::int64_t {}::Process{}({}) {{", name_, UpperFirst(protocol.name),
-             HandlerParameters(protocol, module_.full_name, false));
+             HandlerParameters(protocol, module_, false));
     out.Line("  return zeze::result_code::kNotImplement;");
     out.Line("}}");
   }
@@ -227,7 +236,7 @@ std::string ModuleBaseName(const Module& module) {
   return "Module" + UpperFirst(module.name) + "Base";
 }
 
-std::string HandlerParameters(const Protocol& protocol, std::string_view scope, bool with_names) {
+std::string HandlerParameters(const Protocol& protocol, const Module& module, bool with_names) {
   std::vector<std::string> parameters;
   const auto add = [&](std::string type, std::string_view name) {
     parameters.push_back(with_names ? fmt::format("{} {}", type, name) : std::move(type));
@@ -235,10 +244,10 @@ std::string HandlerParameters(const Protocol& protocol, std::string_view scope, 
   if (protocol.level != Level::kNone) add("zeze::Transaction&", "tx");
   add("zeze::Session&", "session");
   if (protocol.argument != nullptr) {
-    add(fmt::format("const {}&", CxxBeanName(*protocol.argument, scope)), "argument");
+    add(fmt::format("const {}&", BeanNameInside(module, *protocol.argument)), "argument");
   }
   if (protocol.result != nullptr) {
-    add(fmt::format("{}&", CxxBeanName(*protocol.result, scope)), "result");
+    add(fmt::format("{}&", BeanNameInside(module, *protocol.result)), "result");
   }
   return fmt::format("{}", fmt::join(parameters, ", "));
 }

@@ -36,10 +36,14 @@ std::string Banner(const std::set<std::string>& sources);
 
 // C++ of a variable's type; `scope` is the dotted namespace it is written in.
 std::string CxxType(const Bean& bean, const Variable& variable, std::string_view scope);
+// The type behind the name of a dynamic variable (CxxDynamicName).
+std::string CxxDynamicType(const Bean& bean, const Variable& variable, std::string_view scope);
+// A bean, written inside the struct of another.
+std::string BeanNameInside(const Bean& inside, const Bean& bean, std::string_view scope);
 std::string CxxSimpleType(const Type& type, std::string_view scope);
 std::string CxxBeanName(const Bean& bean, std::string_view scope);
-// The parameters of a protocol's handler, as they are declared.
-std::string HandlerParameters(const Protocol& protocol, std::string_view scope, bool with_names);
+// The parameters of a protocol's handler, as they are declared in the class of a module.
+std::string HandlerParameters(const Protocol& protocol, const Module& module, bool with_names);
 // Name of the generated base of a module: ModuleGameBase.
 std::string ModuleBaseName(const Module& module);
 

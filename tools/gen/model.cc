@@ -87,6 +87,12 @@ std::vector<Project*> Model::MadeProjects() const {
   return all;
 }
 
+bool IsDynamic(const Variable& variable) {
+  return variable.type.kind == TypeKind::kDynamic ||
+         (!variable.type.parameters.empty() &&
+          variable.type.parameters.back().kind == TypeKind::kDynamic);
+}
+
 bool IsContainer(TypeKind kind) {
   return kind >= TypeKind::kList && kind <= TypeKind::kGtable;
 }

@@ -281,6 +281,8 @@ struct Model {
 // Whether values of a type can be keys: immutable, and compared exactly.
 bool IsKeyable(const Type& type);
 bool IsContainer(TypeKind kind);
+// A dynamic, or a container of them.
+bool IsDynamic(const Variable& variable);
 bool IsInteger(TypeKind kind);
 bool IsVector(TypeKind kind);
 // As written in a schema, for messages: "map[int,BItem]".

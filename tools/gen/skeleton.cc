@@ -48,7 +48,7 @@ std::string ModuleHeader(const Plan& plan, const Module& module) {
       PathOf(module.full_name), NamespaceName(module), ModuleBaseName(module));
   for (const Protocol* protocol : HandledProtocols(plan, module)) {
     text += fmt::format("\n  std::int64_t Process{}({}) override;\n", UpperFirst(protocol->name),
-                        HandlerParameters(*protocol, module.full_name, true));
+                        HandlerParameters(*protocol, module, true));
   }
   return text + fmt::format("}};\n\n}}  // namespace {}\n", NamespaceName(module));
 }
@@ -68,7 +68,7 @@ std::string ModuleSource(const Plan& plan, const Module& module) {
         "\nstd::int64_t {}::Process{}({}) {{\n"
         "  return zeze::result_code::kNotImplement;\n"
         "}}\n",
-        name, UpperFirst(protocol->name), HandlerParameters(*protocol, module.full_name, false));
+        name, UpperFirst(protocol->name), HandlerParameters(*protocol, module, false));
   }
   return text + fmt::format("\n}}  // namespace {}\n", NamespaceName(module));
 }
