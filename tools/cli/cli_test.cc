@@ -157,6 +157,30 @@ TEST_F(CliTest, CheckAcceptsAGoodFile) {
   EXPECT_EQ(RunZeze({"config", "check", "-q", file}).text, "");
 }
 
+TEST_F(CliTest, CheckRefusesWhatTheProgramsRefuse) {
+  const std::string mongo =
+      Write("mongo.xml", "<zeze><DatabaseConf DatabaseType='MongoDB' DatabaseUrl='x'/></zeze>");
+  Outcome outcome = RunZeze({"config", "check", mongo});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("DatabaseType MongoDB is not built into this version"));
+
+  const std::string linkd =
+      Write("linkd.xml", "<zeze><CustomizeConf Name='Zeze.Linkd' MaxClientz='1'/></zeze>");
+  outcome = RunZeze({"config", "check", linkd});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("MaxClientz"));
+}
+
+TEST_F(CliTest, CheckSaysWhatHasNoEffect) {
+  const std::string file = Write("zeze.xml", "<zeze History='h' OfflineTimerLimit='3'/>");
+  const Outcome outcome = RunZeze({"config", "check", file});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.text,
+              AllOf(HasSubstr("these settings have no effect in this version: History of <zeze>, "
+                              "OfflineTimerLimit of <zeze>"),
+                    HasSubstr("can be used; see the warnings")));
+}
+
 TEST_F(CliTest, CheckReportsEverythingWrongWithItsPlace) {
   const std::string file = Write(
       "zeze.xml", "<zeze ServerId='x'>\n  <TableConf CacheCapacty='1'/>\n  <Tables/>\n</zeze>");

@@ -10,11 +10,15 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "zeze/app/application.h"
+#include "zeze/arch/linkd/linkd_settings.h"
 #include "zeze/base/text.h"
 #include "zeze/config/config.h"
 #include "zeze/config/setting.h"
+#include "zeze/registry/service/registry_settings.h"
 #include "zeze/xml/diagnostics.h"
 
 namespace zeze::cli {
@@ -65,19 +69,39 @@ std::optional<Config> Load(const Options& options, xml::Diagnostics& diagnostics
   return config;
 }
 
+// What the programs that use the file would refuse at their start.
+void CheckUse(const Config& config, xml::Diagnostics& diagnostics) {
+  const auto report = [&](const auto& result) {
+    if (!result.ok()) diagnostics.Error({.file = config.file}, result.error().message());
+  };
+  report(OptionsFromConfig(config));
+  if (config.Customize(arch::kLinkdName) != nullptr) {
+    report(arch::LinkdSettingsFromConfig(config));
+  }
+  if (config.Customize(registry::kRegistryServiceName) != nullptr) {
+    report(registry::RegistrySettingsFromConfig(config));
+  }
+}
+
 int Check(const Options& options) {
   if (access(options.file.c_str(), R_OK) != 0) {
     std::cerr << fmt::format("zeze config: cannot read {}; name another file\n", options.file);
     return kCannotRead;
   }
   xml::Diagnostics diagnostics(options.strict);
-  Load(options, diagnostics);
+  const std::optional<Config> config = Load(options, diagnostics);
+  if (config) CheckUse(*config, diagnostics);
   std::cout << diagnostics.Format(options.quiet ? xml::Severity::kWarning : xml::Severity::kNote);
   if (diagnostics.has_errors()) return kInputIsWrong;
+  if (!config->unused.empty()) {
+    std::cout << fmt::format("{}: these settings have no effect in this version: {}\n",
+                             options.file, fmt::join(config->unused, ", "));
+  }
   if (!options.quiet) {
     std::cout << options.file
-              << (diagnostics.warning_count() > 0 ? " can be used; see the warnings\n"
-                                                  : " is fine\n");
+              << (diagnostics.warning_count() > 0 || !config->unused.empty()
+                      ? " can be used; see the warnings\n"
+                      : " is fine\n");
   }
   return 0;
 }

@@ -80,9 +80,15 @@ Result<std::unique_ptr<Storage>> OpenStorage(const ApplicationOptions& options) 
     case StorageKind::kRocksDb:
       return OpenRocksDbStorage({.directory = options.storage_directory});
     case StorageKind::kPostgreSql:
-      return OpenPostgresStorage({.url = options.storage_url});
+      return OpenPostgresStorage({.url = options.storage_url,
+                                  .user = options.storage_user,
+                                  .password = options.storage_password,
+                                  .connections_max = options.storage_connections_max});
     case StorageKind::kMariaDb:
-      return OpenMariaDbStorage({.url = options.storage_url});
+      return OpenMariaDbStorage({.url = options.storage_url,
+                                 .user = options.storage_user,
+                                 .password = options.storage_password,
+                                 .connections_max = options.storage_connections_max});
   }
   return Error(ErrorCode::kInvalidArgument, "no such kind of storage");
 }
@@ -220,6 +226,23 @@ std::string Application::SuffixOf(const TableBase& table) const {
   return std::string(table.descriptor().suffix);
 }
 
+Result<void> Application::CheckTableOptions() const {
+  std::vector<std::string> names;
+  for (const TableBase* table : tables_) {
+    names.push_back(std::string(table->descriptor().name) + SuffixOf(*table));
+  }
+  for (const auto& [name, options] : options_.tables) {
+    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    const std::string suggestion = xml::DidYouMean(name, views);
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("ApplicationOptions::tables has options for \"{}\", but no table is "
+                             "stored under this name{}{}",
+                             name, suggestion.empty() ? "" : "; ", suggestion));
+  }
+  return {};
+}
+
 Result<void> Application::ResolveTableNames() {
   if (options_.config == nullptr) return {};
   std::vector<std::string> names;
@@ -241,6 +264,7 @@ Result<void> Application::Start() {
   if (started_) {
     return Error(ErrorCode::kInvalidArgument, "an application can be started only once");
   }
+  if (Result<void> named = CheckTableOptions(); !named.ok()) return named;
   if (Result<void> resolved = ResolveTableNames(); !resolved.ok()) return resolved;
   for (TableBase* table : tables_) {
     if (Result<void> added = engine_->AddTable(*table, OptionsOf(*table)); !added.ok()) {
@@ -268,7 +292,12 @@ Result<void> Application::Start() {
       .queue_length_max = options_.worker_queue_max});
   one_by_one_ = std::make_unique<TaskOneByOneByKey>(
       *workers_, TaskOneByOneByKey::Options{.lane_count = options_.lane_count});
-  scheduler_ = std::make_unique<Scheduler>(*workers_, Scheduler::Options{.clock = options_.clock});
+  if (options_.scheduled_threads != 0) {
+    scheduled_ = std::make_unique<ThreadPool>(
+        ThreadPool::Options{.name = "scheduled", .thread_count = options_.scheduled_threads});
+  }
+  Executor& scheduled = scheduled_ != nullptr ? *scheduled_ : *workers_;
+  scheduler_ = std::make_unique<Scheduler>(scheduled, Scheduler::Options{.clock = options_.clock});
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
   if (Result<void> registry = StartRegistry(); !registry.ok()) return registry;
@@ -325,7 +354,7 @@ Result<void> Application::CheckStopHere() const {
     place = "on an io thread";
   } else {
     ThreadPool* const callbacks = registry_ == nullptr ? nullptr : &registry_->callbacks;
-    for (const ThreadPool* pool : {workers_.get(), critical_.get(), callbacks}) {
+    for (const ThreadPool* pool : {workers_.get(), critical_.get(), scheduled_.get(), callbacks}) {
       if (pool != nullptr && pool->OnOwnThread()) place = "by a task of pool " + pool->name();
     }
   }
@@ -341,6 +370,7 @@ Result<void> Application::Stop() {
   if (Result<void> here = CheckStopHere(); !here.ok()) return here;
   if (liveness_ != nullptr) liveness_->BeginStop();
   scheduler_->Shutdown();
+  if (scheduled_ != nullptr) scheduled_->Shutdown(ThreadPool::Pending::kDiscard);
   one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
   workers_->Shutdown(ThreadPool::Pending::kDiscard);
   if (registry_ != nullptr) registry_->agent.StopCallbacks();

@@ -68,6 +68,10 @@ struct ApplicationOptions {
   StorageKind storage = StorageKind::kRocksDb;
   std::string storage_directory = "db";  // RocksDB.
   std::string storage_url = {};          // SQL databases.
+  std::string storage_user = {};         // If not empty, instead of the one in the url.
+  std::string storage_password = {};     // The same.
+  // SQL connections for readers; one more flushes and one renews the lease.
+  std::size_t storage_connections_max = 8;
 
   // The shards of Global, in the same order on all servers. None: no other process may use the
   // database. Needs an SQL database.
@@ -89,7 +93,8 @@ struct ApplicationOptions {
   // with kFencedExitCode.
   std::function<void(const std::string& why)> on_fenced = nullptr;
 
-  // Pools. 0: thirty for each core, because procedures may block; two; one.
+  // Pools. 0: thirty for each core, because procedures may block; two; none, so that scheduled
+  // tasks run on the workers.
   std::size_t worker_threads = 0;
   std::size_t critical_threads = 0;
   std::size_t scheduled_threads = 0;
@@ -102,7 +107,8 @@ struct ApplicationOptions {
   int attempts_max = 256;
   std::size_t dirty_records_max = 2'000'000;
 
-  // By storage name; the entry with the empty name is for all others. Stronger than `config`.
+  // By storage name; the entry with the empty name is for all others. Stronger than `config`. Start
+  // refuses a name that no table has.
   std::map<std::string, TableOptions, std::less<>> tables = {};
   // Where table options come from otherwise. Null: defaults.
   std::shared_ptr<Config> config = nullptr;
@@ -204,6 +210,7 @@ class Application {
   Task MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done);
   TableOptions OptionsOf(const TableBase& table) const;
   std::string SuffixOf(const TableBase& table) const;
+  Result<void> CheckTableOptions() const;
   Result<void> ResolveTableNames();
   Result<void> StartRegistry();
   Result<void> StartModules();
@@ -224,6 +231,7 @@ class Application {
   std::unique_ptr<ThreadPool> critical_;
   std::unique_ptr<ThreadPool> workers_;
   std::unique_ptr<TaskOneByOneByKey> one_by_one_;
+  std::unique_ptr<ThreadPool> scheduled_;  // Null: scheduled tasks run on the workers.
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Registry> registry_;  // Last: its callbacks use the rest.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -190,6 +191,40 @@ TEST_F(ApplicationTest, RefusesAnIncompatibleSchemaAndSaysWhatToDo) {
   EXPECT_THAT(started.error().message(), HasSubstr("test_Bank_tAccount"));
   EXPECT_THAT(started.error().message(), HasSubstr("balance"));
   opened.value().reset();
+}
+
+TEST_F(ApplicationTest, RefusesOptionsForATableThatDoesNotExist) {
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  ApplicationOptions options = Options();
+  options.tables["test_Bank_tAcount"] = {.durable_at_commit = true};
+  auto opened = Application::Open("bank", options);
+  opened.value()->AddTable(accounts);
+
+  const Result<void> started = opened.value()->Start();
+
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(ErrorCode::kInvalidArgument, started.error().code());
+  EXPECT_THAT(started.error().message(), HasSubstr("\"test_Bank_tAcount\""));
+  EXPECT_THAT(started.error().message(), HasSubstr("did you mean 'test_Bank_tAccount'?"));
+  opened.value().reset();
+}
+
+TEST_F(ApplicationTest, ScheduledThreadsRunScheduledTasks) {
+  ApplicationOptions options = Options();
+  options.scheduled_threads = 1;
+  auto opened = Application::Open("bank", options);
+  ASSERT_TRUE(opened.value()->Start().ok());
+  // The workers are blocked: only threads of its own can run the task.
+  std::promise<void> go_on;
+  std::shared_future<void> released = go_on.get_future().share();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(opened.value()->workers().TryPost([released] { released.wait(); }).ok());
+  }
+  std::promise<void> ran;
+  opened.value()->scheduler().After(std::chrono::milliseconds(1), [&ran] { ran.set_value(); });
+  EXPECT_EQ(std::future_status::ready, ran.get_future().wait_for(std::chrono::minutes(1)));
+  go_on.set_value();
+  EXPECT_TRUE(opened.value()->Stop().ok());
 }
 
 TEST_F(ApplicationTest, SetsRowsOfAnOlderTableVersionAside) {

@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,13 @@ namespace zeze {
 
 namespace {
 
+void SetSqlStorage(const DatabaseConfig& database, ApplicationOptions& options) {
+  options.storage_url = database.url;
+  options.storage_user = database.section.Text("UserName");
+  options.storage_password = database.section.Text("Password");
+  options.storage_connections_max = static_cast<std::size_t>(database.section.Integer("MaxActive"));
+}
+
 Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& options) {
   switch (database.type) {
     case DatabaseType::kMemory:
@@ -28,11 +36,11 @@ Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& opti
       return {};
     case DatabaseType::kPostgreSql:
       options.storage = StorageKind::kPostgreSql;
-      options.storage_url = database.url;
+      SetSqlStorage(database, options);
       return {};
     case DatabaseType::kMySql:
       options.storage = StorageKind::kMariaDb;
-      options.storage_url = database.url;
+      SetSqlStorage(database, options);
       return {};
     default:
       return Error(ErrorCode::kInvalidArgument,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "zeze/base/check.h"
@@ -335,9 +336,13 @@ class Builder {
     for (const ConfigValue& value : section.values()) {
       if (value.setting->used || value.origin == ValueOrigin::kDefault) continue;
       if (value.source.find(", via ") != std::string::npos) continue;
+      std::string name =
+          fmt::format("{} of <{}>", value.setting->name, ElementName(section.kind()));
       diagnostics_.NoteOnce(section.location(),
-                            fmt::format("{} of <{}> is accepted, but not used by this version",
-                                        value.setting->name, ElementName(section.kind())));
+                            fmt::format("{} is accepted, but not used by this version", name));
+      if (std::find(config_.unused.begin(), config_.unused.end(), name) == config_.unused.end()) {
+        config_.unused.push_back(std::move(name));
+      }
     }
   }
 
@@ -470,6 +475,10 @@ Result<Config> Config::Load(const std::string& path, const ConfigLoadOptions& op
   xml::Diagnostics diagnostics;
   std::optional<Config> config = Load(path, options, diagnostics);
   LogWarnings(diagnostics);
+  if (config && !config->unused.empty()) {
+    ZEZE_LOG_WARNING("{}: these settings have no effect in this version: {}", path,
+                     fmt::join(config->unused, ", "));
+  }
   if (config) return *std::move(config);
   return Error(ErrorCode::kInvalidArgument, diagnostics.Format(xml::Severity::kError));
 }

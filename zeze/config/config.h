@@ -176,6 +176,9 @@ class Config {
   std::map<std::string, CustomizeConfig, std::less<>> customize;
   std::map<std::string, std::string, std::less<>> properties;
 
+  // What somebody set although it has no effect in this version: "History of <zeze>".
+  std::vector<std::string> unused;
+
   // The root element with all its attributes, also those without a member here.
   ConfigSection section{ElementKind::kZeze};
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,10 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
+#include "zeze/serialize/binary.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {
@@ -229,6 +232,26 @@ Result<void> AutoKeys::Attach(Engine& engine, std::int32_t server_id, Executor* 
   engine_ = &engine;
   executor_ = executor;
   return {};
+}
+
+void AutoKeys::CheckAutoKey(const TableBase& table, std::string_view kind) {
+  ZEZE_REQUIRE(table.descriptor().auto_key == kind,
+               fmt::format("table {} has no autokey=\"{}\" in its schema", table.name(), kind));
+}
+
+Binary AutoKeys::RandomKey() {
+  thread_local std::mt19937_64 random = [] {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device(),
+                       device(), device(), device(), device()};
+    return std::mt19937_64(seed);
+  }();
+  Binary key;
+  for (int i = 0; i < 2; ++i) {
+    const std::uint64_t word = random();
+    key.bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  return key;
 }
 
 }  // namespace zeze

@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "Zeze/Builtin/AutoKey.h"
 #include "Zeze/Builtin/AutoKey.module.h"
@@ -27,7 +28,10 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/components/auto_key/id_format.h"
+#include "zeze/serialize/binary.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/table.h"
+#include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {
@@ -123,6 +127,23 @@ class AutoKeys final : public Zeze::Builtin::AutoKey::ModuleAutoKeyBase {
   // Lives as long as this. Not before Start.
   AutoKey& GetOrAdd(std::string_view name);
 
+  // Inserts the value under a new key and returns that. The table has autokey="true" (an id of this
+  // server) or "random" (16 random bytes) in the schema; throws UsageError if it has not.
+  template <typename V>
+  std::int64_t Insert(Transaction& tx, Table<std::int64_t, V>& table, V value) {
+    CheckAutoKey(table, "true");
+    const std::int64_t id = GetOrAdd(table.name()).NextId(tx);
+    table.Insert(tx, id, std::move(value));
+    return id;
+  }
+  template <typename V>
+  Binary Insert(Transaction& tx, Table<Binary, V>& table, V value) {
+    CheckAutoKey(table, "random");
+    Binary key = RandomKey();
+    table.Insert(tx, key, std::move(value));
+    return key;
+  }
+
   // Refuses a server with a negative id: it could not have ids of its own.
   Result<void> Start(Application& application) override;
 
@@ -132,6 +153,9 @@ class AutoKeys final : public Zeze::Builtin::AutoKey::ModuleAutoKeyBase {
 
  private:
   friend class AutoKey;
+
+  static void CheckAutoKey(const TableBase& table, std::string_view kind);
+  static Binary RandomKey();
 
   const AutoKeyOptions options_;
   Engine* engine_ = nullptr;

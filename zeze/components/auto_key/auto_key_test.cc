@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <set>
@@ -18,11 +19,14 @@
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
+#include "zeze/serialize/binary.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/testing/temp_directory.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/fake_coherence.h"
 
 namespace zeze {
@@ -281,6 +285,38 @@ TEST_P(AutoKeyTest, FailsWhenTheServerHasStopped) {
     }
   }
   FAIL() << "more than a segment";
+}
+
+TEST(AutoKeys, InsertsIntoTablesWithAutokey) {
+  constexpr TableDescriptor kLong{.id = 901, .name = "test_long", .auto_key = "true"};
+  constexpr TableDescriptor kRandom{.id = 902, .name = "test_random", .auto_key = "random"};
+  constexpr TableDescriptor kPlain{.id = 903, .name = "test_plain"};
+  Table<std::int64_t, BSeed> by_long{kLong};
+  Table<Binary, BSeed> by_bytes{kRandom};
+  Table<std::int64_t, BSeed> plain{kPlain};
+  AutoKeys keys;
+  auto opened = Application::Open("test", {.server_id = 1, .storage = StorageKind::kMemory});
+  Application& application = *opened.value();
+  application.AddModule(keys);
+  for (TableBase* table : std::initializer_list<TableBase*>{&by_long, &by_bytes, &plain}) {
+    application.AddTable(*table);
+  }
+  ASSERT_TRUE(application.Start().ok());
+
+  EXPECT_EQ(0, application.Call("insert", [&](Transaction& tx) {
+    const std::int64_t first = keys.Insert(tx, by_long, BSeed{});
+    const std::int64_t second = keys.Insert(tx, by_long, BSeed{});
+    EXPECT_NE(first, second);
+    EXPECT_TRUE(by_long.Contains(tx, first));
+    const Binary key = keys.Insert(tx, by_bytes, BSeed{});
+    EXPECT_EQ(16U, key.bytes.size());
+    EXPECT_NE(key, keys.Insert(tx, by_bytes, BSeed{}));
+    EXPECT_TRUE(by_bytes.Contains(tx, key));
+    EXPECT_THROW(keys.Insert(tx, plain, BSeed{}), UsageError);
+    return 0;
+  }));
+  EXPECT_TRUE(application.Stop().ok());
+  opened.value().reset();
 }
 
 TEST(AutoKeys, RefusesANegativeServerId) {

@@ -1,0 +1,152 @@
+// Every setting has an effect, or its lack of one is said.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "zeze/app/application.h"
+#include "zeze/base/result.h"
+#include "zeze/config/config.h"
+#include "zeze/config/setting.h"
+#include "zeze/xml/diagnostics.h"
+
+namespace zeze {
+namespace {
+
+using ::testing::HasSubstr;
+
+Config Parse(const std::string& zeze, const std::string& database,
+             ConfigVariables environment = {}) {
+  xml::Diagnostics diagnostics;
+  ConfigLoadOptions options;
+  options.environment = std::move(environment);
+  std::optional<Config> config = Config::Parse(
+      "<zeze " + zeze + "><DatabaseConf " + database + "/></zeze>", "z.xml", options, diagnostics);
+  EXPECT_TRUE(config) << diagnostics.Format();
+  return config ? *config : Config();
+}
+
+constexpr const char* kPostgres = "DatabaseType='PostgreSQL' DatabaseUrl='postgresql://db/game'";
+
+// Everything that OptionsFromConfig says, as text; or its error.
+std::string Effect(const Config& config) {
+  const Result<ApplicationOptions> made = OptionsFromConfig(config);
+  if (!made.ok()) return made.error().message();
+  const ApplicationOptions& o = made.value();
+  std::string text = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
+      o.app_main_version, static_cast<int>(o.storage), o.storage_directory, o.storage_url,
+      o.storage_user, o.storage_password, o.storage_connections_max, o.allow_unfenced_global,
+      o.lease.count(), o.worker_threads, o.critical_threads, o.scheduled_threads,
+      o.worker_queue_max, o.lane_count, o.checkpoint_period.count(), o.long_procedure.count(),
+      o.attempts_max, o.dirty_records_max, o.liveness.period.count(), o.liveness.limit.count(),
+      o.liveness.checkpoint_limit.count(), o.reuse_variable_ids);
+  for (const auto& global : o.globals) text += fmt::format(" {}:{}", global.host, global.port);
+  if (o.global_tls) {
+    text +=
+        fmt::format(" {} {} {} {}", o.global_tls->certificate_file, o.global_tls->private_key_file,
+                    o.global_tls->authorities_file, o.global_tls_name);
+  }
+  return text;
+}
+
+// A value that differs from the default, and what else must be said with it.
+std::string OtherValue(const Setting& setting) {
+  static const std::map<std::string_view, std::string> special = {
+      {"AppVersion", "2.0.0.0"},
+      {"GlobalCacheManagerHostNameOrAddress", "a:1"},
+      {"GlobalCacheManagerPort", "7"},
+      {"LivenessLimit", "20s"},
+      {"LivenessPeriod", "2s"},
+      {"GlobalLease", "7s"},
+      {"AllowSchemasReuseVariableIdWithSameType", "false"},
+      {"DatabaseUrl", "postgresql://db/other"},
+      {"DatabaseType", "MySql"}};
+  if (const auto at = special.find(setting.name); at != special.end()) return at->second;
+  switch (setting.kind) {
+    case SettingKind::kBool:
+      return setting.default_value == "true" ? "false" : "true";
+    case SettingKind::kInteger:
+    case SettingKind::kSize:
+      return "4321";
+    case SettingKind::kDuration:
+      return "4321s";
+    case SettingKind::kChoice:
+      return std::string(setting.choices.substr(0, setting.choices.find(' ')));
+    default:
+      return "other";
+  }
+}
+
+// Read elsewhere; each has a test of its own there.
+const std::set<std::string_view> kReadElsewhere = {"LogLevel",
+                                                   "LogFile",         // ApplyLogSettings
+                                                   "CheckpointMode",  // One choice is left.
+                                                   "ServiceManager",  // AgentOptionsFromConfig
+                                                   "OnlineLogoutDelay",
+                                                   "ProviderThreshold",
+                                                   "ProviderOverload",  // arch
+                                                   "DelayRemoveHourStart",
+                                                   "DelayRemoveHourEnd",
+                                                   "DelayRemoveDays",
+                                                   "Name"};
+
+void ExpectEffects(ElementKind kind) {
+  for (const Setting& setting : SettingsOf(kind)) {
+    if (kReadElsewhere.contains(setting.name)) continue;
+    const std::string attribute = fmt::format("{}='{}'", setting.name, OtherValue(setting));
+    // What the setting needs to have an effect.
+    std::string zeze =
+        setting.name.starts_with("GlobalTls") && setting.name != "GlobalTlsAuthoritiesFile"
+            ? "GlobalTlsAuthoritiesFile='ca.pem'"
+            : "";
+    if (setting.name == "GlobalCacheManagerPort") {
+      zeze = "GlobalCacheManagerHostNameOrAddress='a'";
+    }
+    std::string database = kPostgres;
+    if (setting.name == "DatabaseType" || setting.name == "DatabaseUrl") {
+      database = setting.name == "DatabaseType" ? "DatabaseUrl='postgresql://db/game'"
+                                                : "DatabaseType='PostgreSQL'";
+    }
+    const bool in_zeze = kind == ElementKind::kZeze;
+    const Config before = Parse(setting.name == "GlobalCacheManagerPort" ? "" : zeze,
+                                in_zeze || database != kPostgres ? kPostgres : database);
+    const Config after = Parse(in_zeze ? zeze + " " + attribute : zeze,
+                               in_zeze ? database : database + " " + attribute);
+    const bool said = !after.unused.empty();
+    EXPECT_EQ(said, !setting.used) << setting.name;
+    if (setting.used) EXPECT_NE(Effect(before), Effect(after)) << setting.name;
+  }
+}
+
+TEST(OptionsFromConfigTest, EverySettingOfTheProcessHasAnEffectOrItIsSaid) {
+  ExpectEffects(ElementKind::kZeze);
+}
+
+TEST(OptionsFromConfigTest, EverySettingOfTheDatabaseHasAnEffectOrItIsSaid) {
+  ExpectEffects(ElementKind::kDatabase);
+}
+
+TEST(OptionsFromConfigTest, TakesThePasswordFromTheEnvironment) {
+  const Config config = Parse("", std::string(kPostgres) + " UserName='shop'",
+                              {{"ZEZE_DATABASE_PASSWORD", "secret"}});
+  const ApplicationOptions options = OptionsFromConfig(config).value();
+  EXPECT_EQ(options.storage_user, "shop");
+  EXPECT_EQ(options.storage_password, "secret");
+  EXPECT_EQ(options.storage_connections_max, 8U);
+}
+
+TEST(OptionsFromConfigTest, RefusesDatabasesThatItCannotOpen) {
+  const Result<ApplicationOptions> refused =
+      OptionsFromConfig(Parse("", "DatabaseType='MongoDB' DatabaseUrl='x'"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("MongoDB is not built into this version"));
+}
+
+}  // namespace
+}  // namespace zeze
