@@ -194,9 +194,20 @@ MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
   }
   answer = Query(settings);
   if (!answer.ok()) return answer;
-  MariaDbAnswer cluster = Query("SHOW VARIABLES LIKE 'wsrep_on'");
-  if (!cluster.ok()) return cluster;
-  is_galera_ = !cluster.rows.empty() && cluster.text(0, 1) == "ON";
+  MariaDbAnswer variables = Query(
+      "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_max_ws_size', "
+      "'max_allowed_packet')");
+  if (!variables.ok()) return variables;
+  for (std::size_t row = 0; row < variables.rows.size(); ++row) {
+    const std::string& name = variables.text(row, 0);
+    if (name == "wsrep_on") {
+      is_galera_ = variables.text(row, 1) == "ON";
+    } else if (name == "max_allowed_packet") {
+      packet_bytes_max_ = static_cast<std::size_t>(variables.number(row, 1));
+    } else {
+      write_set_bytes_max_ = static_cast<std::size_t>(variables.number(row, 1));
+    }
+  }
   // What any node acknowledged must be seen by a read on any other: wait until this one has it.
   if (is_galera_) return Query("SET SESSION wsrep_sync_wait = 1");
   return {};

@@ -64,6 +64,10 @@ class MariaDbConnection {
   const std::string& place() const { return place_; }  // "db1:3306/game"
   bool is_galera() const { return is_galera_; }
   bool takes_arrays() const { return takes_arrays_; }
+  // max_allowed_packet of this session: no statement with its rows may be longer.
+  std::size_t packet_bytes_max() const { return packet_bytes_max_; }
+  // Of a Galera cluster: no transaction may be larger.
+  std::size_t write_set_bytes_max() const { return write_set_bytes_max_; }
   std::uint64_t id() { return mysql_thread_id(connection_); }
 
   // One statement as text. Never several in one packet: when a Galera node aborts the transaction
@@ -104,6 +108,8 @@ class MariaDbConnection {
   bool lost_ = false;
   bool is_galera_ = false;
   bool takes_arrays_ = false;
+  std::size_t packet_bytes_max_ = 0;
+  std::size_t write_set_bytes_max_ = 0;
   std::map<std::string, Statement, std::less<>> prepared_;
 };
 

@@ -11,7 +11,6 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence.h"
@@ -20,11 +19,10 @@
 #include "zeze/storage/mariadb/mariadb_flush.h"
 #include "zeze/storage/sql/connection_pool.h"
 #include "zeze/storage/sql/flush_lane.h"
+#include "zeze/storage/sql/retry_pause.h"
 
 namespace zeze {
 namespace {
-
-constexpr std::chrono::milliseconds kPause = std::chrono::milliseconds(10);
 
 Error FenceError(ErrorCode code, std::string_view what, std::string_view message) {
   return {code, fmt::format("cannot {}: {}", what, message)};
@@ -119,12 +117,11 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
 }
 
 Result<void> MariaDbFence::InTransaction(std::string_view what, const Body& body) {
-  const auto deadline = SystemClock().Now() + retry_for_;
+  RetryPause pause(retry_for_);
   for (;;) {
     Result<ConnectionPool<MariaDbConnection>::Lease> lease = pool_.Take();
     if (!lease.ok()) {
-      if (SystemClock().Now() + kPause >= deadline) return lease.error();
-      SystemClock().SleepFor(kPause);
+      if (!pause.Wait()) return lease.error();
       continue;
     }
     MariaDbConnection& connection = *lease.value();
@@ -140,10 +137,9 @@ Result<void> MariaDbFence::InTransaction(std::string_view what, const Body& body
     }
     const bool again =
         answer.failure == MariaDbFailure::kCollision || answer.failure == MariaDbFailure::kLost;
-    if (!again || SystemClock().Now() + kPause >= deadline) {
+    if (!again || !pause.Wait()) {
       return FenceError(ErrorCode::kUnavailable, what, answer.message);
     }
-    SystemClock().SleepFor(kPause);
   }
 }
 
@@ -273,7 +269,7 @@ Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
 
 Result<EvictOutcome> MariaDbFence::Evict(std::int32_t server_id, std::int64_t epoch,
                                          std::int32_t shard, std::int64_t term) {
-  const auto deadline = SystemClock().Now() + retry_for_;
+  RetryPause pause(retry_for_);
   for (;;) {
     EvictOutcome outcome = EvictOutcome::kEvicted;
     bool alone = false;
@@ -299,11 +295,10 @@ Result<EvictOutcome> MariaDbFence::Evict(std::int32_t server_id, std::int64_t ep
     // It does no harm twice, so an unknown end is a reason to repeat it too.
     const bool collided = raised.error().code() == ErrorCode::kConflict;
     const bool again = collided || raised.error().code() == ErrorCode::kUnknownOutcome;
-    if (!again || SystemClock().Now() + kPause >= deadline) {
+    if (!again || !pause.Wait()) {
       if (!collided) return raised.error();
       return Error(ErrorCode::kUnavailable, raised.error().message());
     }
-    SystemClock().SleepFor(kPause);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "zeze/storage/mariadb/mariadb_flush.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,6 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
@@ -22,15 +22,15 @@
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/mariadb/mariadb_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
+#include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {
 namespace {
 
-// One statement's rows at most, unless a single one is larger: far below the smallest
-// max_allowed_packet in use.
+// One statement's rows at most, unless a single one is larger.
 constexpr std::size_t kChunkBytesMax = std::size_t{4} << 20;
-constexpr std::size_t kRowOverheadBytes = 16;
+constexpr std::size_t kRowOverheadBytes = 24;
 
 std::string Hex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -65,11 +65,10 @@ FlushAttemptResult ToAttempt(const MariaDbAnswer& answer, bool committing, bool 
 
 // A statement on its own that does not happen at all if it collides, as on the nodes of a cluster.
 MariaDbAnswer WithoutCollision(MariaDbConnection& connection, const std::string& sql) {
-  constexpr int kTries = 20;
-  for (int tries = 1;; ++tries) {
+  RetryPause pause(std::chrono::seconds(1));
+  for (;;) {
     MariaDbAnswer answer = connection.Query(sql);
-    if (answer.failure != MariaDbFailure::kCollision || tries == kTries) return answer;
-    SystemClock().SleepFor(std::chrono::milliseconds(5));
+    if (answer.failure != MariaDbFailure::kCollision || !pause.Wait()) return answer;
   }
 }
 
@@ -144,14 +143,26 @@ FlushAttemptResult MariaDbFlushConnection::Flush(const std::optional<FlushNumber
 }
 
 MariaDbAnswer MariaDbFlushConnection::Write(std::span<const StorageWrite> writes) {
+  // As text each byte of a row takes two.
+  const std::size_t packet = connection_->packet_bytes_max() - kMariaDbPacketRestBytes / 2;
+  const std::size_t room = connection_->takes_arrays() ? packet : packet / 2;
+  const std::size_t chunk_bytes_max = std::min(kChunkBytesMax, room);
   std::size_t begin = 0;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const std::size_t row_bytes = writes[i].key.size() + writes[i].value.size() + kRowOverheadBytes;
+    if (row_bytes > room) {
+      // It was committed when there was room for it.
+      return {.failure = MariaDbFailure::kError,
+              .message =
+                  fmt::format("max_allowed_packet of the database is {} bytes by now, and "
+                              "a row of table '{}' takes {}: set it as it was",
+                              connection_->packet_bytes_max(), writes[i].table->name(), row_bytes)};
+    }
     // Puts and removes are different statements; a run of one kind is one statement.
     const bool other = i > begin && (writes[i].table != writes[begin].table ||
                                      writes[i].remove != writes[begin].remove);
-    if (other || (i > begin && bytes + row_bytes > kChunkBytesMax)) {
+    if (other || (i > begin && bytes + row_bytes > chunk_bytes_max)) {
       MariaDbAnswer answer = WriteChunk(writes.subspan(begin, i - begin));
       if (!answer.ok()) return answer;
       begin = i;
@@ -215,21 +226,20 @@ Result<void> MariaDbFlushConnection::EndSession(const std::string& session) {
   }
   const std::string used =
       fmt::format("SELECT IS_USED_LOCK({})", connection_->Quoted(session.substr(slash + 1)));
-  const auto deadline = SystemClock().Now() + std::chrono::seconds(5);
+  RetryPause pause(std::chrono::seconds(5));
   for (;;) {
     const MariaDbAnswer answer = connection_->Query(used);
     if (!answer.ok()) return Error(ErrorCode::kUnavailable, answer.message);
     if (!answer.rows[0][0]) return {};
-    if (SystemClock().Now() >= deadline) {
-      return Error(ErrorCode::kUnavailable,
-                   fmt::format("the database does not end the session {}", answer.text(0, 0)));
-    }
     // It may be gone by now, which is an error too.
     const MariaDbAnswer killed = connection_->Query("KILL " + answer.text(0, 0));
     if (killed.failure == MariaDbFailure::kLost) {
       return Error(ErrorCode::kUnavailable, killed.message);
     }
-    SystemClock().SleepFor(std::chrono::milliseconds(5));
+    if (!pause.Wait()) {
+      return Error(ErrorCode::kUnavailable,
+                   fmt::format("the database does not end the session {}", answer.text(0, 0)));
+    }
   }
 }
 

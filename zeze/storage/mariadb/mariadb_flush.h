@@ -25,6 +25,9 @@
 
 namespace zeze {
 
+// Key, lengths and the text of a statement, beside a value in one packet.
+inline constexpr std::size_t kMariaDbPacketRestBytes = std::size_t{16} << 10;
+
 class MariaDbFlushConnection final : public FlushConnection {
  public:
   static Result<std::unique_ptr<FlushConnection>> Connect(const MariaDbOptions& options,

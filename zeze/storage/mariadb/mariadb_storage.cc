@@ -17,7 +17,6 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -27,6 +26,7 @@
 #include "zeze/storage/mariadb/mariadb_flush.h"
 #include "zeze/storage/mariadb/mariadb_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
+#include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/sql/table_name.h"
 #include "zeze/storage/storage.h"
 
@@ -34,8 +34,6 @@ namespace zeze {
 namespace {
 
 constexpr std::size_t kValueBytesMax = std::size_t{256} << 20;
-// Key, lengths and the text of a statement, beside a value in one packet.
-constexpr std::size_t kPacketRestBytes = std::size_t{16} << 10;
 
 Error SqlError(ErrorCode code, std::string_view what, std::string_view message) {
   return {code, fmt::format("cannot {}: {}", what, message)};
@@ -97,34 +95,39 @@ Result<void> MariaDbStorage::Prepare() {
   if (!lease.ok()) return lease.error();
   MariaDbConnection& connection = *lease.value();
   place_ = connection.place();
-  const MariaDbAnswer settings = connection.Query(
-      "SELECT @@max_allowed_packet, @@innodb_flush_log_at_trx_commit, @@read_only");
+  const MariaDbAnswer settings =
+      connection.Query("SELECT @@innodb_flush_log_at_trx_commit, @@read_only");
   if (!settings.ok()) {
     return SqlError(ErrorCode::kUnavailable, "open the database", settings.message);
   }
-  if (settings.number(0, 2) != 0) {
+  if (settings.number(0, 1) != 0) {
     return Error(
         ErrorCode::kUnavailable,
         fmt::format("{} is read-only: give the address of the database that takes writes", place_));
   }
   // A cluster keeps what it acknowledged on its other nodes.
-  if (settings.number(0, 1) != 1 && !connection.is_galera()) {
+  if (settings.number(0, 0) != 1 && !connection.is_galera()) {
     ZEZE_LOG_WARNING(
         "the database {} runs with innodb_flush_log_at_trx_commit = {}: what it acknowledges may "
         "be lost when the machine fails",
-        place_, settings.number(0, 1));
+        place_, settings.number(0, 0));
   }
-  const auto packet = static_cast<std::size_t>(settings.number(0, 0));
-  if (packet < 4 * kPacketRestBytes) {
+  const std::size_t packet = connection.packet_bytes_max();
+  if (packet < 4 * kMariaDbPacketRestBytes) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("the database {} has max_allowed_packet = {}: set it to 64M or more",
                              place_, packet));
   }
-  const std::size_t room = packet - kPacketRestBytes;
+  const std::size_t room = packet - kMariaDbPacketRestBytes;
+  std::size_t flush_bytes_max = options_.flush_bytes_max;
+  // Beside the rows a write set has their keys once more, and what the fence changes.
+  if (connection.is_galera()) {
+    flush_bytes_max = std::min(flush_bytes_max, connection.write_set_bytes_max() / 2);
+  }
   limits_ = {.key_bytes_max = kStorageKeyBytesMax,
-             .value_bytes_max = std::min({kValueBytesMax, options_.flush_bytes_max,
-                                          connection.takes_arrays() ? room : room / 2}),
-             .flush_bytes_max = options_.flush_bytes_max};
+             .value_bytes_max = std::min(
+                 {kValueBytesMax, flush_bytes_max, connection.takes_arrays() ? room : room / 2}),
+             .flush_bytes_max = flush_bytes_max};
   MariaDbAnswer made = connection.Query(fmt::format(
       "CREATE TABLE IF NOT EXISTS {} (id VARBINARY(2712) NOT NULL PRIMARY KEY, data LONGBLOB NOT "
       "NULL, version BIGINT NOT NULL) ENGINE=InnoDB",
@@ -137,7 +140,7 @@ Result<void> MariaDbStorage::Prepare() {
 }
 
 Result<void> MariaDbStorage::Define(std::string_view what, const std::string& statement) {
-  const auto deadline = SystemClock().Now() + options_.retry_for;
+  RetryPause pause(options_.retry_for);
   for (;;) {
     Result<MariaDbPool::Lease> lease = pool_.Take();
     if (!lease.ok()) return lease.error();
@@ -147,10 +150,9 @@ Result<void> MariaDbStorage::Define(std::string_view what, const std::string& st
       return SqlError(ErrorCode::kUnknownOutcome, what, answer.message);
     }
     // With another definition, or with a transaction that uses the table: it did not happen.
-    if (answer.failure != MariaDbFailure::kCollision || SystemClock().Now() >= deadline) {
+    if (answer.failure != MariaDbFailure::kCollision || !pause.Wait()) {
       return SqlError(ErrorCode::kUnavailable, what, answer.message);
     }
-    SystemClock().SleepFor(std::chrono::milliseconds(5));
   }
 }
 

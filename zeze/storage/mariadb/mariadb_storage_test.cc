@@ -127,6 +127,49 @@ TEST_F(MariaDbStorageTest, SendsRowsAsTextToo) {
 
 // ---- Sizes
 
+// A server of an older version, or one that was set so: 4 MB of rows in one statement were refused,
+// and with them every flush from then on.
+TEST_F(MariaDbStorageTest, SendsNoStatementThatTheDatabaseFindsTooLong) {
+  Sql("SET GLOBAL max_allowed_packet = 1048576");
+  for (const bool bulk : {true, false}) {
+    MariaDbOptions options = PatientOptions<MariaDbOptions>(url_);
+    options.bulk = bulk;
+    const std::unique_ptr<Storage> storage = std::move(OpenMariaDbStorage(options)).value();
+    StorageTable* table = storage->OpenTable("t").value();
+    const std::string value(50'000, bulk ? 'b' : 't');
+    const std::string longest(storage->limits().value_bytes_max, 'l');
+    std::vector<std::string> keys;
+    for (int i = 0; i < 100; ++i) keys.push_back(std::to_string(100 + i));
+    std::vector<StorageWrite> writes;
+    for (const std::string& key : keys) {
+      writes.push_back({.table = table, .key = key, .value = key == "150" ? longest : value});
+    }
+
+    const Result<void> flushed = storage->Flush(writes, true);
+
+    EXPECT_TRUE(flushed.ok()) << flushed.error().message();
+    EXPECT_EQ(Sql("SELECT COUNT(*), SUM(LENGTH(value)) FROM t"),
+              "100\t" + std::to_string(99 * value.size() + longest.size()) + "\n");
+  }
+  Sql("SET GLOBAL max_allowed_packet = 67108864");
+}
+
+// While a server runs: nothing is lost, and the message says what to do.
+TEST_F(MariaDbStorageTest, SaysSoWhenItTakesShorterRowsThanBefore) {
+  const std::unique_ptr<Storage> storage = Open();
+  StorageTable* table = storage->OpenTable("t").value();
+  const std::string value(std::size_t{2} << 20, 'v');
+  const StorageWrite write = {.table = table, .key = "k", .value = value};
+  Sql("SET GLOBAL max_allowed_packet = 1048576");
+
+  const Result<void> refused = storage->Flush({&write, 1}, true);
+  Sql("SET GLOBAL max_allowed_packet = 67108864");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(refused.error().message().find("max_allowed_packet"), std::string::npos);
+  EXPECT_TRUE(Open()->Flush({}, true).ok());
+}
+
 TEST_F(MariaDbStorageTest, SplitsALargeFlushAndStillWritesItAtOnce) {
   const std::unique_ptr<Storage> storage = Open();
   StorageTable* table = storage->OpenTable("t").value();

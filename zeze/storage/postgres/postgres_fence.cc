@@ -15,7 +15,6 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence.h"
@@ -24,11 +23,10 @@
 #include "zeze/storage/postgres/postgres_flush.h"
 #include "zeze/storage/sql/connection_pool.h"
 #include "zeze/storage/sql/flush_lane.h"
+#include "zeze/storage/sql/retry_pause.h"
 
 namespace zeze {
 namespace {
-
-constexpr std::chrono::milliseconds kPause = std::chrono::milliseconds(10);
 
 using Parameter = PostgresParameter;
 
@@ -120,12 +118,11 @@ PostgresAnswer ForgetLease(PostgresConnection& connection, std::int32_t server_i
 }  // namespace
 
 Result<void> PostgresFence::InTransaction(std::string_view what, const Body& body) {
-  const auto deadline = SystemClock().Now() + retry_for_;
+  RetryPause pause(retry_for_);
   for (;;) {
     Result<ConnectionPool<PostgresConnection>::Lease> lease = pool_.Take();
     if (!lease.ok()) {
-      if (SystemClock().Now() + kPause >= deadline) return lease.error();
-      SystemClock().SleepFor(kPause);
+      if (!pause.Wait()) return lease.error();
       continue;
     }
     PostgresConnection& connection = *lease.value();
@@ -140,10 +137,9 @@ Result<void> PostgresFence::InTransaction(std::string_view what, const Body& bod
     }
     const bool again = answer.failure() == PostgresFailure::kCollision ||
                        answer.failure() == PostgresFailure::kLost;
-    if (!again || SystemClock().Now() + kPause >= deadline) {
+    if (!again || !pause.Wait()) {
       return FenceError(ErrorCode::kUnavailable, what, answer.message());
     }
-    SystemClock().SleepFor(kPause);
   }
 }
 

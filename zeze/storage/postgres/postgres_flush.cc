@@ -14,7 +14,6 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
@@ -23,6 +22,7 @@
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/postgres/postgres_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
+#include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {
@@ -184,7 +184,7 @@ Result<FenceLaneRow> PostgresFlushConnection::ReadLane(std::int32_t server_id, F
 
 Result<void> PostgresFlushConnection::EndSession(const std::string& session) {
   const std::array<PostgresParameter, 1> parameters = {PostgresParameter::Text(session)};
-  const auto deadline = SystemClock().Now() + std::chrono::seconds(5);
+  RetryPause pause(std::chrono::seconds(5));
   for (;;) {
     const PostgresAnswer answer = connection_->Execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -192,11 +192,10 @@ Result<void> PostgresFlushConnection::EndSession(const std::string& session) {
         parameters);
     if (!answer.ok()) return Error(ErrorCode::kUnavailable, answer.message());
     if (answer.row_count() == 0) return {};
-    if (SystemClock().Now() >= deadline) {
+    if (!pause.Wait()) {
       return Error(ErrorCode::kUnavailable,
                    fmt::format("the database does not end the session '{}'", session));
     }
-    SystemClock().SleepFor(std::chrono::milliseconds(5));
   }
 }
 

@@ -16,7 +16,6 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -26,6 +25,7 @@
 #include "zeze/storage/postgres/postgres_flush.h"
 #include "zeze/storage/postgres/postgres_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
+#include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/sql/table_name.h"
 #include "zeze/storage/storage.h"
 
@@ -156,7 +156,7 @@ Result<void> PostgresStorage::Define(std::string_view what,
   std::string script = "BEGIN;";
   for (const std::string& statement : statements) script += statement + ";";
   script += "COMMIT";
-  const auto deadline = SystemClock().Now() + options_.retry_for;
+  RetryPause pause(options_.retry_for);
   for (;;) {
     Result<PostgresPool::Lease> lease = pool_.Take();
     if (!lease.ok()) return lease.error();
@@ -171,10 +171,9 @@ Result<void> PostgresStorage::Define(std::string_view what,
     const bool again = answer.failure() == PostgresFailure::kCollision ||
                        answer.state() == "23505" || answer.state() == "42P07" ||
                        answer.state() == "42710" || answer.state() == "XX000";
-    if (!again || SystemClock().Now() >= deadline) {
+    if (!again || !pause.Wait()) {
       return SqlError(ErrorCode::kUnavailable, what, answer.message());
     }
-    SystemClock().SleepFor(std::chrono::milliseconds(5));
   }
 }
 

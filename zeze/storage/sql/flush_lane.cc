@@ -1,7 +1,5 @@
 #include "zeze/storage/sql/flush_lane.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,15 +16,10 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
+#include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {
-namespace {
-
-constexpr std::chrono::milliseconds kPauseMin = std::chrono::milliseconds(5);
-constexpr std::chrono::milliseconds kPauseMax = std::chrono::milliseconds(200);
-
-}  // namespace
 
 FlushLane::FlushLane(FenceLane lane, Connect connect, const FlushLaneOptions& options)
     : lane_(lane), connect_(std::move(connect)), options_(options) {}
@@ -52,15 +45,12 @@ Result<void> FlushLane::Flush(std::span<const StorageWrite> writes) {
                  "cannot flush: it is not known yet whether the flush before was written. Repeat "
                  "exactly that one first; nothing of this one was written.");
   }
-  const std::chrono::nanoseconds deadline = options_.clock->Now() + options_.retry_for;
-  std::chrono::nanoseconds pause = kPauseMin;
+  RetryPause pause(options_.retry_for, *options_.clock);
   for (;;) {
     const Result<Step> step = TakeStep(writes);
     if (!step.ok()) return step.error();
     if (step.value() == Step::kDone) return {};
-    if (options_.clock->Now() + pause >= deadline) return GiveUp();
-    options_.clock->SleepFor(pause);
-    pause = std::min<std::chrono::nanoseconds>(pause * 2, kPauseMax);
+    if (!pause.Wait()) return GiveUp();
   }
 }
 
