@@ -22,6 +22,7 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/trouble.h"
 #include "zeze/global/lease.h"
 #include "zeze/global/service/shard_session.h"
 #include "zeze/net/io_threads.h"
@@ -41,7 +42,14 @@ constexpr std::size_t kWishesAtOnce = 4096;
 class GlobalClient::Impl {
  public:
   Impl(IoThreads& io, Fence& fence, GlobalClientOptions options)
-      : io_(io), fence_(fence), options_(std::move(options)), lease_(options_.lease) {}
+      : io_(io),
+        fence_(fence),
+        options_(std::move(options)),
+        lease_(options_.lease),
+        trouble_({.what = "the lease was not renewed",
+                  .over = "the database is back and renews the lease",
+                  .first_delay = options_.lease.renew_period() / 10,
+                  .delay_max = options_.lease.renew_period()}) {}
   ~Impl() { Abandon(); }
 
   Result<void> Start(Engine& engine) {
@@ -178,9 +186,12 @@ class GlobalClient::Impl {
         Fenced(renewed.error().message());
         return;
       }
-      if (!renewed.ok()) {
-        ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1), "the lease was not renewed: {}",
-                               renewed.error().message());
+      const auto now = options_.clock->Now();
+      due = sent + options_.lease.renew_period();
+      if (renewed.ok()) {
+        trouble_.Over(now);
+      } else {
+        due = now + trouble_.Failed(renewed.error().message(), now);
       }
       if (Result<std::map<std::int32_t, std::int64_t>> terms = fence_.Terms(); terms.ok()) {
         for (const auto& [shard, term] : terms.value()) {
@@ -188,8 +199,6 @@ class GlobalClient::Impl {
           if (index < shards_.size()) shards_[index]->OnTerm(term);
         }
       }
-      due = renewed.ok() ? sent + options_.lease.renew_period()
-                         : options_.clock->Now() + options_.lease.renew_period() / 10;
     }
   }
 
@@ -215,6 +224,7 @@ class GlobalClient::Impl {
   Fence& fence_;
   const GlobalClientOptions options_;
   Lease lease_;  // The lease thread's, once it runs.
+  Trouble trouble_;
   std::atomic<std::int64_t> lease_until_ = 0;
   std::atomic<bool> fenced_ = false;
   std::int64_t epoch_ = 0;

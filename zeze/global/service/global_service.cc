@@ -17,6 +17,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/trouble.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/global/directory.h"
 #include "zeze/global/global_server.h"
@@ -179,6 +180,7 @@ class GlobalService::Impl final : public GlobalOutput {
                                                  : Result<std::int64_t>(history.error());
       return [this, result, history] {
         if (history.ok() && history_.empty()) history_ = history.value();
+        NoteDatabase(result);
         machine_.OnTermRaised(Now(), result);
       };
     });
@@ -190,6 +192,7 @@ class GlobalService::Impl final : public GlobalOutput {
           terms.ok() ? Result<std::int64_t>(terms.value()[options_.shard]) : terms.error();
       auto history = fence_.History();
       return [this, result, history] {
+        NoteDatabase(result);
         machine_.OnTerm(Now(), result);
         if (history.ok() && history_ != history.value()) machine_.OnHistoryLost(Now());
       };
@@ -198,20 +201,28 @@ class GlobalService::Impl final : public GlobalOutput {
   void ListLive() override {
     InBackground(blocking_, [this]() -> Task {
       auto result = fence_.ListLive();
-      return [this, result] { machine_.OnLiveServers(Now(), result); };
+      return [this, result] {
+        NoteDatabase(result);
+        machine_.OnLiveServers(Now(), result);
+      };
     });
   }
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
     InBackground(blocking_, [this, server_id, epoch, term]() -> Task {
       auto result = fence_.Evict(server_id, epoch, options_.shard, term);
-      return
-          [this, server_id, epoch, result] { machine_.OnEvicted(Now(), server_id, epoch, result); };
+      return [this, server_id, epoch, result] {
+        NoteDatabase(result);
+        machine_.OnEvicted(Now(), server_id, epoch, result);
+      };
     });
   }
   void ReadServer(std::int32_t server_id) override {
     InBackground(blocking_, [this, server_id]() -> Task {
       auto result = fence_.Read(server_id);
-      return [this, server_id, result] { machine_.OnServerRow(Now(), server_id, result); };
+      return [this, server_id, result] {
+        NoteDatabase(result);
+        machine_.OnServerRow(Now(), server_id, result);
+      };
     });
   }
   void LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
@@ -233,6 +244,16 @@ class GlobalService::Impl final : public GlobalOutput {
   void Alert(const GlobalAlert& alert) override { Tell(ToString(alert.kind), alert); }
 
  private:
+  // Says when the database is lost, and when it is back.
+  template <typename T>
+  void NoteDatabase(const Result<T>& result) {
+    if (result.ok()) {
+      trouble_.Over(Now());
+    } else if (result.error().code() == ErrorCode::kUnavailable) {
+      trouble_.Failed(result.error().message(), Now());
+    }
+  }
+
   static GlobalOptions MachineOptions(const GlobalServiceOptions& options) {
     GlobalOptions machine = options.machine;
     machine.can_stop_servers = options.stop_server != nullptr;
@@ -285,6 +306,8 @@ class GlobalService::Impl final : public GlobalOutput {
 
   IoThreads& io_;
   Fence& fence_;
+  Trouble trouble_{{.what = "the database does not answer Global",
+                    .over = "the database is back and answers Global"}};
   Executor& blocking_;
   const GlobalServiceOptions options_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Network thread only.
