@@ -55,6 +55,8 @@ class UnknownFields {
 
   bool empty() const { return box_ == nullptr; }
   std::size_t count() const;
+  // At most so many bytes of an encoding.
+  std::size_t encoded_bytes() const { return bytes().size(); }
   void Clear();
 
   // Adds a field behind those that are there; ids ascend.
