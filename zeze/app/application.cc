@@ -162,6 +162,9 @@ Application::Application(std::string name, ApplicationOptions options,
                                                    .checkpoint_period = options_.checkpoint_period,
                                                    .attempts_max = options_.attempts_max,
                                                    .dirty_records_max = options_.dirty_records_max,
+                                                   .dirty_bytes_max = options_.dirty_bytes_max,
+                                                   .room_wait_max = options_.room_wait_max,
+                                                   .durable_wait_max = options_.durable_wait_max,
                                                    .on_fenced = options_.on_fenced});
   if (options_.liveness.period.count() > 0) {
     liveness_ = std::make_unique<LivenessProbe>(*engine_, options_.liveness, *options_.clock);

@@ -105,7 +105,11 @@ struct ApplicationOptions {
   std::chrono::nanoseconds checkpoint_period = std::chrono::seconds(60);
   std::chrono::nanoseconds long_procedure = std::chrono::seconds(10);
   int attempts_max = 256;
+  // As in EngineOptions.
   std::size_t dirty_records_max = 2'000'000;
+  std::size_t dirty_bytes_max = std::size_t{512} << 20;
+  std::chrono::nanoseconds room_wait_max = std::chrono::seconds(30);
+  std::chrono::nanoseconds durable_wait_max = std::chrono::seconds(60);
 
   // By storage name; the entry with the empty name is for all others. Stronger than `config`. Start
   // refuses a name that no table has.

@@ -85,6 +85,7 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
   if (config.one_by_one_lanes != 0) options.lane_count = config.one_by_one_lanes;
   options.checkpoint_period = config.checkpoint_period;
   if (config.dirty_records_max != 0) options.dirty_records_max = config.dirty_records_max;
+  if (config.dirty_bytes_max != 0) options.dirty_bytes_max = config.dirty_bytes_max;
   if (config.procedure_attempts_max != 0) options.attempts_max = config.procedure_attempts_max;
   if (config.long_procedure_time.count() != 0) options.long_procedure = config.long_procedure_time;
   options.lease = config.section.Duration("GlobalLease");

@@ -119,6 +119,7 @@ class Builder {
     config_.one_by_one_lanes = ToSize(root.Integer("OneByOneLanes"));
     config_.checkpoint_period = root.Duration("CheckpointPeriod");
     config_.dirty_records_max = ToSize(root.Size("DirtyRecordsMax"));
+    config_.dirty_bytes_max = ToSize(root.Size("DirtyBytesMax"));
     config_.procedure_attempts_max = static_cast<int>(root.Integer("ProcedureAttemptsMax"));
     config_.long_procedure_time = root.Duration("LongProcedureTime");
     config_.allow_schema_reuse_variable_id = root.Bool("AllowSchemasReuseVariableIdWithSameType");

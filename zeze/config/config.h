@@ -160,6 +160,7 @@ class Config {
 
   std::chrono::nanoseconds checkpoint_period{};  // 0: only on demand.
   std::size_t dirty_records_max = 0;
+  std::size_t dirty_bytes_max = 0;
   int procedure_attempts_max = 0;
   std::chrono::nanoseconds long_procedure_time{};
   bool allow_schema_reuse_variable_id = true;

@@ -93,6 +93,11 @@ inline constexpr Setting kZezeSettings[] = {
      .default_value = "2000000",
      .help = "transactions wait while more records than this are unsaved",
      .min = 1000},
+    {.name = "DirtyBytesMax",
+     .kind = kSize,
+     .default_value = "512m",
+     .help = "transactions wait while more bytes than this are unsaved",
+     .min = 1 << 20},
     // Procedures.
     {.name = "ProcedureAttemptsMax",
      .kind = kInteger,

@@ -82,13 +82,16 @@ void Engine::CheckpointLoop() {
       flush = true;
       due = periodic ? now + options_.checkpoint_period : kNever;
     }
-    if (urgent && !flush) {
-      checkpoint_->FlushUrgent();
-    } else if (!flush) {
+    if (!flush && !urgent) {
       checkpoint_->Drain();
-    } else if (!checkpoint_->FlushAll().ok()) {
-      // Reported by the checkpoint. Not again at once, but well before the next period.
-      due = std::min(due, options_.clock->Now() + std::chrono::seconds(1));
+    } else if (now >= checkpoint_->next_try()) {
+      // Failures are reported by the checkpoint.
+      static_cast<void>((flush ? checkpoint_->FlushAll() : checkpoint_->FlushUrgent()).ok());
+    }
+    // While the storage fails, everything waits for the next try.
+    if (const auto again = checkpoint_->next_try(); again > Checkpoint::kNoTrouble) {
+      due = std::min(due, again);
+      continue;
     }
     {
       const MutexLock lock(mutex_);

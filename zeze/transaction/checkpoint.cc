@@ -6,12 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "zeze/base/asymmetric_fence.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -28,8 +33,30 @@ using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
 
+namespace {
+
+constexpr std::uint64_t kUnbounded = std::uint64_t{1} << 62;
+
+// Contexts take room in steps, so that a commit seldom asks. Small enough that what idle contexts
+// keep is little of the whole.
+constexpr std::uint64_t kRoomSteps = 16384;
+constexpr std::int64_t kRoomStepMax = 32 << 10;
+
+}  // namespace
+
 Checkpoint::Checkpoint(Engine& engine, Options options)
-    : engine_(engine), options_(std::move(options)), last_success_(options_.clock->Now()) {
+    : engine_(engine),
+      options_(std::move(options)),
+      bytes_max_(options_.storage != nullptr ? options_.storage->limits().flush_bytes_max
+                                             : kUnbounded),
+      dirty_bytes_max_(std::min<std::uint64_t>(options_.dirty_bytes_max, bytes_max_ / 2)),
+      room_step_(std::clamp<std::int64_t>(static_cast<std::int64_t>(dirty_bytes_max_ / kRoomSteps),
+                                          1, kRoomStepMax)),
+      last_success_(options_.clock->Now()),
+      trouble_({.what = "the database does not take checkpoints",
+                .over = "the database is back and takes checkpoints",
+                .first_delay = options_.retry_delay,
+                .delay_max = options_.retry_delay_max}) {
   nodes_.emplace_back();
 }
 
@@ -57,11 +84,15 @@ void Checkpoint::Step(CheckpointStep step) const {
   if (options_.on_step) options_.on_step(step);
 }
 
-Result<void> Checkpoint::FlushAll() {
+Result<void> Checkpoint::Flush(Scope scope) {
   const MutexLock lock(mutex_);
   while (running_) changed_.Wait(mutex_);
   if (abandoned_) return Error(ErrorCode::kShuttingDown, "nothing is saved any more");
-  return RunExclusive(Scope::kEverything);
+  return RunExclusive(scope);
+}
+
+Result<void> Checkpoint::FlushAll() {
+  return Flush(Scope::kEverything);
 }
 
 void Checkpoint::Drain() {
@@ -70,33 +101,44 @@ void Checkpoint::Drain() {
   static_cast<void>(RunExclusive(Scope::kNothing).ok());
 }
 
-void Checkpoint::FlushUrgent() {
-  const MutexLock lock(mutex_);
-  while (!abandoned_) {
-    if (running_) {
-      changed_.Wait(mutex_);
-    } else if (RunExclusive(Scope::kUrgent).ok()) {
-      return;
-    } else if (!abandoned_) {
-      options_.clock->WaitUntil(changed_, mutex_, options_.clock->Now() + options_.retry_delay);
-    }
-  }
+Result<void> Checkpoint::FlushUrgent() {
+  return Flush(Scope::kUrgent);
 }
 
-bool Checkpoint::Await(DurabilityTicket& ticket) {
+bool Checkpoint::Await(DurabilityTicket& ticket, FunctionRef<std::vector<Task>()> leftover) {
   const MutexLock lock(mutex_);
+  const std::chrono::nanoseconds deadline = options_.clock->Now() + options_.durable_wait_max;
   while (!ticket.done.load(std::memory_order_acquire)) {
-    if (abandoned_) {
+    const std::chrono::nanoseconds now = options_.clock->Now();
+    if (abandoned_ || now >= deadline) {
       ticket.owned = true;  // A log or a group still names it.
+      if (abandoned_) return false;
+      std::vector<Task> more = leftover();
+      engine_.waiting_actions_.fetch_add(more.size(), std::memory_order_relaxed);
+      std::move(more.begin(), more.end(), std::back_inserter(ticket.actions));
+      if (ticket.order == 0) ticket.order = NextActionOrder();
       return false;
     }
+    // Whoever finds the storage failing waits for the same moment as all others.
     if (running_) {
-      changed_.Wait(mutex_);
-    } else if (const Result<void> result = RunExclusive(Scope::kUrgent); !result.ok()) {
-      options_.clock->WaitUntil(changed_, mutex_, options_.clock->Now() + options_.retry_delay);
+      options_.clock->WaitUntil(changed_, mutex_, deadline);
+    } else if (trouble_.active() && now < trouble_.next_try()) {
+      options_.clock->WaitUntil(changed_, mutex_, std::min(deadline, trouble_.next_try()));
+    } else {
+      static_cast<void>(RunExclusive(Scope::kUrgent).ok());
     }
   }
   return true;
+}
+
+void Checkpoint::AwaitFlush(std::chrono::nanoseconds until) {
+  const MutexLock lock(mutex_);
+  options_.clock->WaitUntil(changed_, mutex_, until);
+}
+
+std::chrono::nanoseconds Checkpoint::next_try() const {
+  const MutexLock lock(mutex_);
+  return trouble_.active() ? trouble_.next_try() : kNoTrouble;
 }
 
 void Checkpoint::Abandon() {
@@ -118,15 +160,8 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   DurabilityTicket* finished = nullptr;
   bool fenced = false;
   if (!result.ok()) {
-    ++statistics_.failed_flushes;
-    if (result.error().code() == ErrorCode::kFenced) {
-      abandoned_ = true;
-      fenced = !fenced_.exchange(true);
-    } else {
-      ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(5),
-                           "checkpoint failed, nothing is lost, it will be tried again: {}",
-                           result.error().message());
-    }
+    fenced = result.error().code() == ErrorCode::kFenced && !fenced_.exchange(true);
+    NoteFailure(result.error());
   } else if (scope != Scope::kNothing) {
     const Done& done = result.value();
     ++statistics_.flushes;
@@ -135,6 +170,11 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
     statistics_.last_duration = end - begin;
     if (scope == Scope::kEverything) last_success_ = begin;
     finished = done.tickets;
+    if (done.written) trouble_.Over(end);
+    if (refusing_ && !overloaded_) {
+      refusing_ = false;
+      ZEZE_LOG_WARNING("what was unsaved is saved: commits are taken again");
+    }
   }
   // Waiters own their tickets from the moment they are done: take out what is needed before.
   std::vector<Task> then;
@@ -169,6 +209,30 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   return {};
 }
 
+void Checkpoint::NoteFailure(const Error& error) {
+  ++statistics_.failed_flushes;
+  switch (error.code()) {
+    case ErrorCode::kFenced:
+      abandoned_ = true;
+      return;
+    case ErrorCode::kInvalidArgument:
+      // Commits are checked so that this cannot be: the storage takes less than it said, or than it
+      // took when the process started.
+      ZEZE_LOG_CRITICAL(
+          "the database refuses what was committed, and will refuse it again: {}. Nothing is saved "
+          "until the database takes as much as its limits said, or the record is made smaller",
+          error.message());
+      break;
+    case ErrorCode::kCorrupt:
+      ZEZE_LOG_CRITICAL("the database is damaged, nothing can be saved any more: {}",
+                        error.message());
+      break;
+    default:
+      break;
+  }
+  trouble_.Failed(error.message(), options_.clock->Now());
+}
+
 Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
   const std::uint64_t cut = AdvanceEpoch();
   Step(CheckpointStep::kEpochAdvanced);
@@ -186,7 +250,10 @@ Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
   context->participant.Enter();
   MarkClean(context->participant, cut);
   Step(CheckpointStep::kMarkedClean);
-  Done done{.records = items_.size(), .bytes = arena_.size(), .tickets = ForgetMembers()};
+  Done done{.records = items_.size(),
+            .bytes = arena_.size(),
+            .written = !writes_.empty(),
+            .tickets = ForgetMembers()};
   context->participant.Leave();
   return done;
 }
@@ -400,21 +467,21 @@ Result<void> Checkpoint::FlushWrites() {
   while (true) {
     Result<void> flushed = options_.storage->Flush(writes_, options_.sync);
     if (flushed.ok()) return flushed;
-    if (flushed.error().code() == ErrorCode::kCorrupt) {
-      ZEZE_LOG_CRITICAL("the database is damaged, nothing can be saved any more: {}",
-                        flushed.error().message());
-    }
     if (flushed.error().code() != ErrorCode::kUnknownOutcome || abandoned_) {
       return flushed.error();
     }
     // Written or not: exactly the same again, before anything else (rule 32).
-    options_.clock->SleepFor(options_.retry_delay);
+    const MutexLock lock(mutex_);
+    NoteFailure(flushed.error());
+    while (!abandoned_ && options_.clock->WaitUntil(changed_, mutex_, trouble_.next_try())) {
+    }
   }
 }
 
 // Only after the storage has it for certain (rule 30).
 void Checkpoint::MarkClean(internal::Participant& by, std::uint64_t cut) {
   std::int64_t cleaned = 0;
+  std::uint64_t bytes = 0;
   for (const Item& item : items_) {
     Record& record = *item.record;
     const std::uint64_t word = internal::LockRecord(record);
@@ -426,14 +493,15 @@ void Checkpoint::MarkClean(internal::Participant& by, std::uint64_t cut) {
       record.flushed_version.store(Word::Version(word), std::memory_order_release);
       ++cleaned;
       if (item.stored) {
+        bytes += item.table->RowBytes(record, record.value.load(std::memory_order_relaxed));
         item.table->ForgetUnsavedInsert(arena_.view().substr(item.key_begin, item.key_size));
       }
     }
     internal::UnlockRecord(record, word);
   }
-  if (!items_.empty()) bytes_per_record_ = arena_.size() / items_.size() + 1;
   dirty_.fetch_sub(cleaned);
-  AddDirty(0);
+  bytes_.fetch_sub(static_cast<std::int64_t>(bytes));
+  Judge();
 }
 
 DurabilityTicket* Checkpoint::ForgetMembers() {
@@ -457,21 +525,102 @@ DurabilityTicket* Checkpoint::ForgetMembers() {
 
 void Checkpoint::AddDirty(std::uint64_t count) {
   const auto added = static_cast<std::int64_t>(count);
-  // Below zero while commits have not yet reported what a flush has cleaned already.
-  const auto dirty =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.fetch_add(added) + added, 0));
-  const std::uint64_t max = engine_.options().dirty_records_max;
-  const std::uint64_t bytes_max =
-      options_.storage != nullptr ? options_.storage->limits().flush_bytes_max / 2 : ~0ULL;
-  const bool full = dirty > max || dirty * bytes_per_record_ > bytes_max;
-  if (full != overloaded_.load(std::memory_order_relaxed) && !abandoned_) overloaded_ = full;
-  if (dirty > max / 2 && count != 0) engine_.WantFlush();
+  const std::int64_t dirty = dirty_.fetch_add(added) + added;
+  Judge();
+  if (dirty > static_cast<std::int64_t>(options_.dirty_records_max / 2)) engine_.WantFlush();
 }
 
-void Checkpoint::AwaitCapacity() {
-  engine_.WantFlush();
+void Checkpoint::Judge() {
+  // Below zero while commits have not yet reported what a flush has cleaned already.
+  const auto dirty = static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.load(), 0));
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_.load(), 0));
+  const bool full =
+      dirty > options_.dirty_records_max || bytes > dirty_bytes_max_ || large_waiting_.load() > 0;
+  if (full != overloaded_.load(std::memory_order_relaxed) && !abandoned_) overloaded_ = full;
+}
+
+bool Checkpoint::TakeRoom(Context& context, std::uint64_t bytes) {
+  if (overloaded_ && !context.room_granted) return false;
+  const std::int64_t missing = static_cast<std::int64_t>(bytes) - context.room;
+  if (missing <= 0) return true;
+  const std::int64_t taken = missing + room_step_;
+  const std::int64_t before = bytes_.fetch_add(taken);
+  if (before + taken > static_cast<std::int64_t>(bytes_max_)) {
+    bytes_.fetch_sub(taken);
+    return false;
+  }
+  context.room += taken;
+  Judge();
+  if (before + taken > static_cast<std::int64_t>(dirty_bytes_max_ / 2)) engine_.WantFlush();
+  return true;
+}
+
+void Checkpoint::GiveRoom(Context& context) {
+  bytes_.fetch_sub(std::exchange(context.room, 0));
+  context.room_granted = false;
   const MutexLock lock(mutex_);
-  while (overloaded_ && !abandoned_) changed_.Wait(mutex_);
+  Judge();
+  changed_.NotifyAll();
+}
+
+bool Checkpoint::GrantRoom(Context& context, std::uint64_t bytes, bool large) {
+  const auto unsaved = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_.load(), 0));
+  const auto dirty = static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.load(), 0));
+  if (dirty > options_.dirty_records_max || unsaved + bytes > bytes_max_) return false;
+  // One that needs more than is left beside the others comes before them; they wait until it went.
+  if (!large && (unsaved > dirty_bytes_max_ || large_waiting_.load() > 0)) return false;
+  const auto wanted = static_cast<std::int64_t>(bytes);
+  if (bytes_.fetch_add(wanted) + wanted > static_cast<std::int64_t>(bytes_max_)) {
+    bytes_.fetch_sub(wanted);
+    return false;
+  }
+  context.room += wanted;
+  context.room_granted = true;
+  return true;
+}
+
+Result<void> Checkpoint::AwaitRoom(Context& context, std::uint64_t bytes) {
+  GiveRoom(context);
+  const std::chrono::nanoseconds begin = options_.clock->Now();
+  const bool large = bytes > bytes_max_ - dirty_bytes_max_;
+  const MutexLock lock(mutex_);
+  if (large) large_waiting_.fetch_add(1);
+  Judge();
+  Result<void> granted;
+  while (!GrantRoom(context, bytes, large)) {
+    if (abandoned_) {
+      granted = Error(ErrorCode::kOverloaded, "nothing is saved any more");
+      break;
+    }
+    // The time since when nothing is saved is everybody's: who comes late does not wait once more.
+    std::chrono::nanoseconds since = begin;
+    if (trouble_.active()) since = std::min(since, trouble_.since());
+    if (running_) since = std::min(since, running_since_);
+    const std::chrono::nanoseconds now = options_.clock->Now();
+    if (now >= since + options_.room_wait_max) {
+      granted = NoRoom(now - since);
+      break;
+    }
+    engine_.WantFlush();
+    options_.clock->WaitUntil(changed_, mutex_, since + options_.room_wait_max);
+  }
+  if (large) large_waiting_.fetch_sub(1);
+  Judge();
+  if (large) changed_.NotifyAll();
+  return granted;
+}
+
+Error Checkpoint::NoRoom(std::chrono::nanoseconds waited) {
+  const std::string why = fmt::format(
+      "{} bytes of {} records are unsaved, and for {:.1f} s the database has not taken "
+      "them{}{}",
+      std::max<std::int64_t>(bytes_.load(), 0), std::max<std::int64_t>(dirty_.load(), 0),
+      std::chrono::duration<double>(waited).count(), trouble_.active() ? ": " : "",
+      trouble_.active() ? trouble_.message() : std::string());
+  if (!std::exchange(refusing_, true)) {
+    ZEZE_LOG_ERROR("commits are refused with kBusy from now on: {}", why);
+  }
+  return {ErrorCode::kOverloaded, why};
 }
 
 CheckpointStatistics Checkpoint::statistics() const {
@@ -479,6 +628,9 @@ CheckpointStatistics Checkpoint::statistics() const {
   CheckpointStatistics statistics = statistics_;
   statistics.dirty_records =
       static_cast<std::uint64_t>(std::max<std::int64_t>(dirty_.load(std::memory_order_relaxed), 0));
+  statistics.dirty_bytes =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_.load(std::memory_order_relaxed), 0));
+  if (trouble_.active()) statistics.failing_for = options_.clock->Now() - trouble_.since();
   statistics.since_last_success = options_.clock->Now() - last_success_;
   if (running_) statistics.running_for = options_.clock->Now() - running_since_;
   return statistics;

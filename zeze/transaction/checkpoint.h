@@ -20,8 +20,11 @@
 
 #include "zeze/base/asymmetric_fence.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/trouble.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/context.h"
@@ -47,9 +50,11 @@ struct CheckpointStatistics {
   std::uint64_t records_flushed = 0;
   std::uint64_t bytes_flushed = 0;
   std::uint64_t dirty_records = 0;  // About.
+  std::uint64_t dirty_bytes = 0;    // At most, with what running procedures may add.
   std::chrono::nanoseconds last_duration{0};
   std::chrono::nanoseconds running_for{0};         // Of a flush that is under way.
   std::chrono::nanoseconds since_last_success{0};  // The age of what a crash would bring back.
+  std::chrono::nanoseconds failing_for{0};         // Of a storage that takes nothing.
 };
 
 // Thread-safe. One flush at a time: whoever needs one and finds none running does it itself.
@@ -60,7 +65,14 @@ class Checkpoint {
     Clock* clock = nullptr;
     bool groups = false;
     bool sync = true;
+    // As in EngineOptions.
+    std::uint64_t dirty_records_max = ~std::uint64_t{0};
+    std::uint64_t dirty_bytes_max = ~std::uint64_t{0};
+    std::chrono::nanoseconds room_wait_max = std::chrono::seconds(30);
+    std::chrono::nanoseconds durable_wait_max = std::chrono::seconds(60);
+    // Before the second try after a failure; twice as long before each further one.
     std::chrono::nanoseconds retry_delay = std::chrono::milliseconds(100);
+    std::chrono::nanoseconds retry_delay_max = std::chrono::seconds(5);
     std::function<void(CheckpointStep)> on_step = nullptr;
   };
 
@@ -86,15 +98,24 @@ class Checkpoint {
   bool groups() const { return options_.groups; }
 
   // Saves everything committed before the call. Returns the storage's error if it cannot now;
-  // nothing is lost then, a later flush takes it along.
+  // nothing is lost then, a later flush takes it along. Tries immediately, whatever failed before.
   Result<void> FlushAll();
 
-  // Blocks until the ticket's group is saved; flushes it itself if nobody else is flushing.
-  // Retries while the storage is unavailable. False: the engine gave up (Abandon) before.
-  bool Await(internal::DurabilityTicket& ticket);
+  // Blocks until the ticket's group is saved; flushes it itself if nobody else is flushing, and
+  // again, with growing pauses that all callers share, while the storage is unavailable. False: it
+  // is not saved after durable_wait_max, or never will be (Abandon). The ticket belongs to the
+  // checkpoint then, and what `leftover` returns runs after its actions, if it is saved later.
+  bool Await(internal::DurabilityTicket& ticket, FunctionRef<std::vector<Task>()> leftover);
 
-  // Saves the groups that somebody waits for; keeps trying while the storage is unavailable.
-  void FlushUrgent();
+  // Saves the groups that somebody waits for.
+  Result<void> FlushUrgent();
+
+  // When the next try is due, if the storage failed the last one.
+  static constexpr std::chrono::nanoseconds kNoTrouble = std::chrono::nanoseconds::min();
+  std::chrono::nanoseconds next_try() const;
+
+  // Returns after the next flush, or at that moment.
+  void AwaitFlush(std::chrono::nanoseconds until);
 
   // The place of a commit among those whose AfterDurable actions run in turn. Taken before anything
   // of the commit can be seen, so that a transaction that depends on another comes after it.
@@ -115,11 +136,22 @@ class Checkpoint {
   // storage is still there if this was even before and is the same after.
   std::uint64_t write_serial() const { return write_serial_.load(std::memory_order_seq_cst); }
 
-  // True while so much is unsaved that new transactions should wait.
+  // --- room: what is unsaved, and what commits under way may add, fits into one flush ---
+
+  // True while so much is unsaved that commits should wait.
   bool overloaded() const { return overloaded_.load(std::memory_order_relaxed); }
   void AddDirty(std::uint64_t count);
-  // Blocks while overloaded.
-  void AwaitCapacity();
+
+  // One procedure cannot write more.
+  std::uint64_t flush_bytes_max() const { return bytes_max_; }
+  // A context keeps at most so much between procedures.
+  std::int64_t room_kept() const { return 2 * room_step_; }
+  // Sees to it that the context has room for so many bytes. False: not now.
+  bool TakeRoom(internal::Context& context, std::uint64_t bytes);
+  // Blocks until it has. Errors: kOverloaded, with what is in the way.
+  Result<void> AwaitRoom(internal::Context& context, std::uint64_t bytes);
+  // Takes back what it has too much.
+  void GiveRoom(internal::Context& context);
 
  private:
   friend class Engine;
@@ -154,10 +186,17 @@ class Checkpoint {
   struct Done {
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
+    bool written = false;  // The storage has said yes to something.
     internal::DurabilityTicket* tickets = nullptr;
   };
 
+  Result<void> Flush(Scope scope);
   Result<void> RunExclusive(Scope scope) ZEZE_REQUIRES(mutex_);
+  void NoteFailure(const Error& error) ZEZE_REQUIRES(mutex_);
+  bool GrantRoom(internal::Context& context, std::uint64_t bytes, bool large) ZEZE_REQUIRES(mutex_);
+  Error NoRoom(std::chrono::nanoseconds waited) ZEZE_REQUIRES(mutex_);
+  // How full it is, told to those who commit.
+  void Judge();
   Result<Done> Run(Scope scope);
   std::uint64_t AdvanceEpoch();
   void DrainLogs(std::uint64_t epoch);
@@ -178,14 +217,19 @@ class Checkpoint {
 
   Engine& engine_;
   const Options options_;
+  const std::uint64_t bytes_max_;        // What the storage takes at once.
+  const std::uint64_t dirty_bytes_max_;  // Above it commits wait.
+  const std::int64_t room_step_;
 
   alignas(64) std::atomic<std::uint64_t> epoch_ = 1;
   alignas(64) std::atomic<bool> overloaded_ = false;
   std::atomic<std::uint64_t> drained_epoch_ = 0;
   std::atomic<std::uint64_t> write_serial_ = 0;
   std::atomic<std::uint64_t> action_order_ = 1;
-  std::atomic<std::int64_t> dirty_ = 0;
-  std::atomic<std::uint64_t> bytes_per_record_ = 128;
+  alignas(64) std::atomic<std::int64_t> dirty_ = 0;
+  // What unsaved rows take in a flush, and the room of all contexts: never above bytes_max_.
+  std::atomic<std::int64_t> bytes_ = 0;
+  std::atomic<int> large_waiting_ = 0;
   std::atomic<bool> abandoned_ = false;
   std::atomic<bool> fenced_ = false;
 
@@ -195,6 +239,8 @@ class Checkpoint {
   std::chrono::nanoseconds running_since_ ZEZE_GUARDED_BY(mutex_){0};
   CheckpointStatistics statistics_ ZEZE_GUARDED_BY(mutex_);
   std::chrono::nanoseconds last_success_ ZEZE_GUARDED_BY(mutex_);
+  Trouble trouble_ ZEZE_GUARDED_BY(mutex_);
+  bool refusing_ ZEZE_GUARDED_BY(mutex_) = false;  // Commits, because there is no room for long.
 
   // Owned by whoever set running_.
   std::vector<Node> nodes_;  // [0] is unused.

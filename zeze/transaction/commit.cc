@@ -130,35 +130,69 @@ inline bool Transaction::PrepareWrites() {
       }
       access.word = word;
     }
-    if (access.state != AccessState::kEdited) continue;
-    if (table.values_.raise_version != nullptr) {
-      table.values_.raise_version(*access.working, access.committed);
-    }
-    if (table.value_may_be_unreadable_) [[unlikely]] {
-      const std::string why = table.WhyUnreadable(*access.working);
-      if (!why.empty()) {
-        Fail(result_code::kException,
-             fmt::format("record {} of table {} cannot be saved: {}",
-                         table.FormatKey(*access.record), table.name(), why));
-        return false;
+    ValueHeader* next = nullptr;
+    if (access.state == AccessState::kEdited) {
+      next = access.working;
+      if (table.values_.raise_version != nullptr) {
+        table.values_.raise_version(*next, access.committed);
       }
     }
-    if (table.value_may_not_fit_ && !table.ValueFits(*access.working)) {
-      Fail(result_code::kException, table.TooLargeMessage(*access.record, *access.working));
-      return false;
+    if (table.storage_ == nullptr) {
+      row_bytes_ += table.tracked_ ? 1 : 0;  // Nothing for the storage, but it may have to wait.
+      continue;
     }
+    if (next != nullptr) {
+      if (table.value_may_be_unreadable_) [[unlikely]] {
+        const std::string why = table.WhyUnreadable(*next);
+        if (!why.empty()) {
+          Fail(result_code::kException,
+               fmt::format("record {} of table {} cannot be saved: {}",
+                           table.FormatKey(*access.record), table.name(), why));
+          return false;
+        }
+      }
+      if (table.fixed_value_bytes_ == 0) table.Weigh(*access.record, *next, access.committed);
+      if (table.MayNotFit(*next)) [[unlikely]] {
+        if (Result<void> fits = table.CheckFits(*access.record, *next); !fits.ok()) {
+          Fail(result_code::kException, fits.error().message());
+          return false;
+        }
+      }
+    }
+    row_bytes_ += table.RowBytes(*access.record, next);
   }
-  return true;
+  return TakeRoom();
+}
+
+// What becomes unsaved must fit into one flush together with what is unsaved already. Decided here,
+// because what is committed cannot be refused any more.
+inline bool Transaction::TakeRoom() {
+  if (row_bytes_ == 0) return true;
+  Checkpoint& checkpoint = *engine_.checkpoint_;
+  const bool enough = static_cast<std::int64_t>(row_bytes_) <= context_.room;
+  if (enough && !checkpoint.overloaded()) [[likely]]
+    return true;
+  if (row_bytes_ > checkpoint.flush_bytes_max()) {
+    Fail(
+        result_code::kException,
+        fmt::format("its {} records take up to {} bytes, the storage takes {} in one atomic flush: "
+                    "write fewer in one procedure, or raise the storage's flush_bytes_max",
+                    writes_.size(), row_bytes_, checkpoint.flush_bytes_max()));
+    return false;
+  }
+  no_room_ = !checkpoint.TakeRoom(context_, row_bytes_);
+  return !no_room_;
 }
 
 // A commit waits until its own changes are delivered: in a listener it would wait for itself.
 inline bool Transaction::RefusedByListener() {
   const TableBase* listened = internal::thread_calls.listened;
   if (listened == nullptr || listened->engine_ != &engine_) return false;
-  Fail(result_code::kLogicError,
-       fmt::format("it writes, and was called by a listener of table {}: a listener must not write. "
-                   "Write in AfterCommit, or post the procedure to another thread",
-                   listened->name()));
+  Fail(
+      result_code::kLogicError,
+      fmt::format("it writes, and was called by a listener of table {}: a listener must not write. "
+                  "Write in AfterCommit, or post the procedure to another thread",
+                  listened->name()));
   return true;
 }
 
@@ -214,7 +248,10 @@ inline Outcome Transaction::Commit() {
   if (RefusedByListener()) [[unlikely]]
     return Outcome::kFailed;
   try {
-    if (!PrepareWrites()) return failed_ ? FinishFailed() : Outcome::kConflict;
+    if (!PrepareWrites()) {
+      if (failed_) return FinishFailed();
+      return no_room_ ? Outcome::kNoRoom : Outcome::kConflict;
+    }
   } catch (const UsageError& e) {  // A value that cannot even be encoded.
     Fail(result_code::kException, e.what());
     return FinishFailed();
@@ -258,6 +295,11 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   const bool dirty = record.Dirty(old_word);
   if (next != nullptr && old == nullptr && table.storage_ != nullptr) {
     table.NoteUnsavedInsert(record);
+  }
+
+  if (table.storage_ != nullptr) {
+    context_.room -= static_cast<std::int64_t>(table.RowBytes(record, next));
+    if (dirty) context_.room += static_cast<std::int64_t>(table.RowBytes(record, old));
   }
 
   const bool has_listeners = table.has_listeners_.load(std::memory_order_acquire);

@@ -95,6 +95,9 @@ struct alignas(64) Context {
   CommitLog logs[2];
   std::size_t compact_log_at = kCompactLogMin;
   std::uint64_t dirtied = 0;
+  // Bytes that commits of this context may make unsaved: taken from the checkpoint, before it.
+  std::int64_t room = 0;
+  bool room_granted = false;  // To the procedure that runs, after it had waited.
   FreshRights fresh;
   std::unique_ptr<Transaction> transaction;
 };

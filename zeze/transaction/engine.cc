@@ -50,9 +50,6 @@ using internal::Word;
 
 namespace {
 
-// A value in a record has at most 128 variables, each encoded with its tag.
-constexpr std::size_t kFlatValueEncodedMax = 4096;
-
 // The engine whose AfterDurable action this thread runs.
 thread_local const Engine* acting_engine = nullptr;
 
@@ -125,19 +122,15 @@ Result<void> Engine::Start() {
                                  .clock = options_.clock,
                                  .groups = groups,
                                  .sync = options_.sync,
-                                 .retry_delay = std::chrono::milliseconds(100),
+                                 .dirty_records_max = options_.dirty_records_max,
+                                 .dirty_bytes_max = options_.dirty_bytes_max,
+                                 .room_wait_max = options_.room_wait_max,
+                                 .durable_wait_max = options_.durable_wait_max,
                                  .on_step = options_.on_checkpoint_step});
   for (TableBase* table : tables_) {
     table->engine_ = this;
     table->tracked_ = table->storage_ != nullptr || groups;
-    if (options_.storage != nullptr && !table->memory()) {
-      table->key_bytes_max_ = options_.storage->limits().key_bytes_max;
-      table->value_bytes_max_ = options_.storage->limits().value_bytes_max;
-      const bool always_fits =
-          table->values_.in_record() && table->value_bytes_max_ >= kFlatValueEncodedMax;
-      table->value_may_not_fit_ = !always_fits;
-      table->value_may_be_unreadable_ = CanBeUnreadable(table->Describe());
-    }
+    if (table->storage_ != nullptr) table->SetLimits(options_.storage->limits());
   }
   state_ = State::kRunning;
   checkpoint_thread_ = std::thread([this] { CheckpointLoop(); });
@@ -285,9 +278,6 @@ std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLev
 }
 
 std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, TransactionLevel level) {
-  if (checkpoint_ != nullptr && checkpoint_->overloaded()) [[unlikely]] {
-    checkpoint_->AwaitCapacity();
-  }
   const ContextLease context(contexts_);
   // Enter before the state is looked at: Stop sets it and then waits for everybody inside.
   context->participant.Enter();
@@ -302,6 +292,8 @@ std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, Transacti
   context->transaction->EnterCall();
   const std::int64_t code = RunAttempts(*context, name, body, level);
   context->transaction->LeaveCall();
+  if (context->room > checkpoint_->room_kept() || context->room_granted) [[unlikely]]
+    checkpoint_->GiveRoom(*context);
   context->participant.Leave();
   return code;
 }
@@ -318,8 +310,19 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
         return result_code::kSuccess;
       });
     }
-    const Outcome outcome = tx.Finish(code);
+    Outcome outcome = tx.Finish(code);
     ContextStatistics::Count(context.statistics.accesses, tx.accesses_.size());
+    if (outcome == Outcome::kNoRoom) [[unlikely]] {
+      tx.ReleaseIntents();
+      UseUp(context);
+      const Result<void> room = checkpoint_->AwaitRoom(context, tx.row_bytes_);
+      if (room.ok()) {
+        tx.Reset();
+        --attempt;
+        continue;
+      }
+      outcome = tx.Fail(result_code::kBusy, room.error().message());
+    }
     if (outcome == Outcome::kConflict) [[unlikely]] {
       ContextStatistics::Count(context.statistics.conflicts);
       if (attempt >= options_.attempts_max) {
@@ -346,12 +349,12 @@ inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome 
     ContextStatistics::Count(tx.writes_.empty() ? context.statistics.read_only
                                                 : context.statistics.commits);
     if (!tx.changed_tables_.empty()) tx.DeliverChanges();
-    const bool durable = AwaitDurable(tx);
+    const bool durable = AwaitDurable(tx, true);
     if (!durable) code = result_code::kUnknown;
     actions = durable ? Transaction::When::kCommit : Transaction::When::kRolledBack;
   } else if (outcome == Outcome::kRolledBack) {
     ContextStatistics::Count(context.statistics.rollbacks);
-    if (!AwaitDurable(tx)) code = result_code::kUnknown;
+    if (!AwaitDurable(tx, false)) code = result_code::kUnknown;
   } else {
     ContextStatistics::Count(context.statistics.rollbacks);
     LogFailure(tx);
@@ -362,12 +365,14 @@ inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome 
   return code;
 }
 
-// False: the engine gave up before what the answer tells was saved.
-inline bool Engine::AwaitDurable(Transaction& tx) {
+// False: it is not known whether what the answer tells will be saved. If it will, what was to run
+// after the commit runs then.
+inline bool Engine::AwaitDurable(Transaction& tx, bool committed) {
   DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
   // Without durable data the ticket is the checkpoint's, and may be gone already.
   if (ticket == nullptr || !tx.has_durable_) return true;
-  const bool durable = checkpoint_->Await(*ticket);
+  const bool durable = checkpoint_->Await(
+      *ticket, [&] { return committed ? tx.TakeActionsAfterCommit() : std::vector<Task>(); });
   if (durable) delete ticket;
   return durable;
 }
@@ -424,6 +429,9 @@ void Engine::GlobalKey(const Record& record, std::string& out) {
 }
 
 Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
+  constexpr int kSpinningRounds = 1000;
+  constexpr auto kFlushLookPeriod = std::chrono::milliseconds(100);
+  std::chrono::nanoseconds waiting_since{0};
   internal::Backoff backoff;
   while (true) {
     const std::uint64_t word = record.word.load(std::memory_order_acquire);
@@ -434,8 +442,21 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
     if (Word::Dead(word)) return {};
     if (Word::RightOf(word) < wanted && record.Dirty(word)) {
       // Reduced and not yet saved: what the storage has is old, and the answer has not left (rule
-      // 18).
-      backoff.Wait();
+      // 18). As long as the database takes nothing that does not change.
+      if (backoff.rounds() < kSpinningRounds) {
+        backoff.Wait();
+        continue;
+      }
+      const auto now = options_.clock->Now();
+      if (waiting_since.count() == 0) waiting_since = now;
+      if (now - waiting_since >= options_.durable_wait_max) {
+        const TableBase& table = *tables_[record.table_index];
+        return Error(ErrorCode::kUnavailable,
+                     fmt::format("record {} of table {} belongs to another server as soon as it is "
+                                 "saved, and the database does not take it",
+                                 table.FormatKey(record), table.name()));
+      }
+      checkpoint_->AwaitFlush(now + kFlushLookPeriod);
       continue;
     }
     if (Word::RightOf(word) < wanted) {
@@ -624,8 +645,8 @@ Result<void> Engine::Reduce(std::string_view global_key, Right to) {
   context->participant.Leave();
   if (!record.ok()) return record.error();
   if (ticket == nullptr) return {};
-  const bool saved = checkpoint_->Await(*ticket);
-  if (!saved) return Error(ErrorCode::kShuttingDown, "nothing is saved any more");
+  const bool saved = checkpoint_->Await(*ticket, [] { return std::vector<Task>(); });
+  if (!saved) return Error(ErrorCode::kUnavailable, "what is unsaved could not be saved");
   delete ticket;
   return {};
 }

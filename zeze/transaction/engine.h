@@ -58,6 +58,15 @@ struct EngineOptions {
   // New transactions wait while more records than this are unsaved (and a checkpoint is started at
   // half of it).
   std::size_t dirty_records_max = 2'000'000;
+  // The same in bytes, which are never counted too low. At most half of what the storage takes in
+  // one flush. One procedure may write more, up to that limit: it waits until the others are saved.
+  std::size_t dirty_bytes_max = std::size_t{512} << 20;
+  // How long a procedure that writes waits while the storage takes nothing; then it fails with
+  // kBusy, and those after it immediately, until something was saved.
+  std::chrono::nanoseconds room_wait_max = std::chrono::seconds(30);
+  // How long a durable procedure waits to be saved; then it returns kUnknown: everybody sees what it
+  // did, and it will be saved unless the process ends before.
+  std::chrono::nanoseconds durable_wait_max = std::chrono::seconds(60);
   // AfterDurable actions that may wait for their flush or for their turn; beyond it a procedure that
   // registers one fails with kBusy.
   std::size_t after_durable_max = 1'000'000;
@@ -194,7 +203,7 @@ class Engine {
                            TransactionLevel level);
   std::int64_t Conclude(internal::Context& context, Transaction& tx, internal::Outcome outcome,
                         std::int64_t code);
-  bool AwaitDurable(Transaction& tx);
+  bool AwaitDurable(Transaction& tx, bool committed);
   internal::Outcome FailTooManyTries(Transaction& tx, int attempts);
   void LogFailure(const Transaction& tx);
   // The record of a global key, or null. The context must be inside.

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -21,14 +22,16 @@ namespace zeze {
 // The result code of the last run.
 inline std::int64_t PatientCall(Engine& engine, ProcedureName name, ProcedureBody body,
                                 std::chrono::nanoseconds patience = std::chrono::seconds(60)) {
-  constexpr std::chrono::milliseconds kPause(100);
+  constexpr std::chrono::milliseconds kPauseMax(1000);
+  std::chrono::milliseconds pause(100);
   Clock& clock = *engine.options().clock;
   const auto until = clock.Now() + patience;
   while (true) {
     const std::int64_t code = engine.CallApart(name, body);
     const bool not_now = code == result_code::kAbortException || code == result_code::kTimeout;
     if (!not_now || clock.Now() >= until) return code;
-    clock.SleepFor(kPause);
+    clock.SleepFor(pause);
+    pause = std::min(2 * pause, kPauseMax);
   }
 }
 

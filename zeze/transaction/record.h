@@ -16,6 +16,9 @@ namespace zeze::internal {
 // (reclaimer.h). Small flat values live in their records instead (value.h).
 struct ValueHeader {
   std::uint64_t birth_era = 0;
+  // What the row takes in a flush at most, with its key. Of values that were committed and have no
+  // fixed bound (TableBase::RowBytes); 0 of values that were loaded.
+  std::uint64_t row_bytes = 0;
 };
 
 // The word of a record: {version, right, loaded, dead, locked}.

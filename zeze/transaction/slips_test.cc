@@ -33,8 +33,8 @@ namespace zeze {
 namespace {
 
 using testing::BAccount;
-using testing::EngineTest;
 using ::testing::Contains;
+using testing::EngineTest;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -370,10 +370,9 @@ TEST_F(SlipsTest, AfterRollbackRunsOnceForEveryOutcomeThatIsNoCommit) {
     }
   });
 
-  EXPECT_THAT(ran, ::testing::ElementsAre("too many runs: rolled back",
-                                          "a load that fails: rolled back",
-                                          "an exception: rolled back",
-                                          "a swallowed failure: rolled back"));
+  EXPECT_THAT(
+      ran, ::testing::ElementsAre("too many runs: rolled back", "a load that fails: rolled back",
+                                  "an exception: rolled back", "a swallowed failure: rolled back"));
 }
 
 // --- calls inside calls ---

@@ -31,6 +31,7 @@
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/codec.h"
+#include "zeze/bean/encoded_size.h"
 #include "zeze/bean/hash.h"
 #include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_reader.h"
@@ -355,6 +356,8 @@ class Table final : public TableBase {
   };
 
   static constexpr bool kInRecord = internal::kLivesInRecord<V>;
+  // A value in a record has at most 128 variables, each encoded with its tag.
+  static constexpr std::size_t kFlatValueBytesMax = 4096;
   static constexpr internal::ValuePlace kPlace = {
       .in_record = kInRecord,
       .bytes =
@@ -620,8 +623,22 @@ class Table final : public TableBase {
     if (!key.ok()) return nullptr;
     return records_.Find(by, HashKey(key.value()), Equals(key.value()));
   }
-  bool MayExceed(const ValueHeader& value, std::size_t bytes) const override {
-    return internal::MayExceed(static_cast<const internal::Value<V>&>(value).value, bytes);
+  std::size_t FixedValueBytes() const override {
+    return kInRecord && EncodedSize<V>::kFixed == 0 ? kFlatValueBytesMax : EncodedSize<V>::kFixed;
+  }
+  std::size_t FixedKeyBytes() const override { return EncodedSize<K>::kFixed; }
+  std::size_t KeyBytes(const Record& record) const override {
+    return EncodedSize<K>::Of(static_cast<const RecordType&>(record).key);
+  }
+  void Weigh(const Record& record, ValueHeader& value, const ValueHeader* older) const override {
+    const V& now = static_cast<const internal::Value<V>&>(value).value;
+    if (older == nullptr || older->row_bytes == 0) {
+      value.row_bytes = kStorageWriteOverheadBytes + KeyBytes(record) + EncodedSize<V>::Of(now);
+      return;
+    }
+    const V& before = static_cast<const internal::Value<V>*>(older)->value;
+    value.row_bytes =
+        older->row_bytes + static_cast<std::uint64_t>(EncodedSize<V>::Change(now, before));
   }
   void Notify(const Change& change) override {
     std::shared_ptr<const Listeners> listeners;

@@ -1,6 +1,7 @@
 #include "zeze/transaction/table_base.h"
 
 #include <atomic>
+#include <cstddef>
 #include <iterator>
 #include <mutex>
 #include <string>
@@ -10,7 +11,9 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
+#include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/table_descriptor.h"
@@ -49,25 +52,30 @@ void TableBase::CheckLaterRemoval() const {
 }
 
 void TableBase::CheckAttached() const {
-  ZEZE_REQUIRE(attached(), fmt::format("table {} belongs to no engine: add it to one and start that "
-                                       "first",
-                                       name_));
+  ZEZE_REQUIRE(attached(),
+               fmt::format("table {} belongs to no engine: add it to one and start that "
+                           "first",
+                           name_));
 }
 
-bool TableBase::ValueFits(const ValueHeader& value) const {
-  if (!MayExceed(value, value_bytes_max_)) return true;
-  ByteWriter bytes;
-  EncodeValue(value, bytes);
-  return bytes.size() <= value_bytes_max_;
+void TableBase::SetLimits(const StorageLimits& limits) {
+  key_bytes_max_ = limits.key_bytes_max;
+  value_bytes_max_ = limits.value_bytes_max;
+  value_may_be_unreadable_ = CanBeUnreadable(Describe());
+  fixed_value_bytes_ = FixedValueBytes();
+  if (fixed_value_bytes_ != 0 && FixedKeyBytes() != 0) {
+    fixed_row_bytes_ = kStorageWriteOverheadBytes + FixedKeyBytes() + fixed_value_bytes_;
+  }
 }
 
-std::string TableBase::TooLargeMessage(const Record& record, const ValueHeader& value) const {
+Result<void> TableBase::CheckFits(const Record& record, const ValueHeader& value) const {
   ByteWriter bytes;
   EncodeValue(value, bytes);
-  return fmt::format(
-      "record {} of table {} would be {} bytes long, the storage takes {}: split it "
-      "into several records",
-      FormatKey(record), name_, bytes.size(), value_bytes_max_);
+  if (bytes.size() <= value_bytes_max_) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("record {} of table {} would be {} bytes long, the storage takes {}: "
+                           "split it into several records",
+                           FormatKey(record), name_, bytes.size(), value_bytes_max_));
 }
 
 std::string TableBase::WhyUnreadable(const ValueHeader& value) const {

@@ -93,13 +93,29 @@ class TableBase {
   virtual internal::Disposer record_disposer() const = 0;
   // The cached record of an encoded key, or null.
   virtual Record* FindEncoded(internal::Participant& by, std::string_view key) const = 0;
-  // Cheap: false if the encoding is certainly shorter than `bytes`.
-  virtual bool MayExceed(const ValueHeader& value, std::size_t bytes) const = 0;
+  // The bound of every value of this table; 0 if there is none.
+  virtual std::size_t FixedValueBytes() const = 0;
+  // The same of keys.
+  virtual std::size_t FixedKeyBytes() const = 0;
+  virtual std::size_t KeyBytes(const Record& record) const = 0;
+  // Sets the value's row_bytes. The cost is that of what it does not share with the older one.
+  virtual void Weigh(const Record& record, ValueHeader& value, const ValueHeader* older) const = 0;
   virtual void Notify(const Change& change) = 0;
 
-  // Whether the storage will take the value: what it refuses must be refused before the commit.
-  bool ValueFits(const ValueHeader& value) const;
-  std::string TooLargeMessage(const Record& record, const ValueHeader& value) const;
+  // What the row takes in a flush, at most: of a value that was weighed, or null for none.
+  std::size_t RowBytes(const Record& record, const ValueHeader* value) const {
+    if (fixed_row_bytes_ != 0) return fixed_row_bytes_;
+    if (value != nullptr && fixed_value_bytes_ == 0) return value->row_bytes;
+    return kStorageWriteOverheadBytes + KeyBytes(record) +
+           (value == nullptr ? 0 : fixed_value_bytes_);
+  }
+  // What the storage refuses must be refused before the commit. Cheap; whoever gets true measures.
+  bool MayNotFit(const ValueHeader& value) const {
+    return (fixed_value_bytes_ != 0 ? fixed_value_bytes_ : value.row_bytes) > value_bytes_max_;
+  }
+  // Measures. The error names record, size and limit.
+  Result<void> CheckFits(const Record& record, const ValueHeader& value) const;
+  void SetLimits(const StorageLimits& limits);
   // Why no reader would accept the value; empty if all is well.
   std::string WhyUnreadable(const ValueHeader& value) const;
   // Called with the record locked, before the new value is visible.
@@ -132,8 +148,9 @@ class TableBase {
   bool tracked_ = false;
   std::size_t key_bytes_max_ = kStorageKeyBytesMax;
   std::size_t value_bytes_max_ = ~std::size_t{0};
-  bool value_may_not_fit_ = false;
   bool value_may_be_unreadable_ = false;
+  std::size_t fixed_value_bytes_ = 0;
+  std::size_t fixed_row_bytes_ = 0;  // With key and overhead; 0: keys or values have no bound.
   internal::RecordMap records_;
   std::atomic<bool> has_listeners_ = false;
   LaterRemoval* later_removal_ = nullptr;

@@ -306,9 +306,9 @@ void Transaction::CheckUse(const TableBase& table) const {
                            table.name()));
   ZEZE_REQUIRE(table.engine_ != nullptr,
                fmt::format("table {} belongs to no engine: add it before the start", table.name()));
-  ZEZE_REQUIRE(table.engine_ == &engine_,
-               fmt::format("table {} belongs to another engine than procedure {}", table.name(),
-                           name_));
+  ZEZE_REQUIRE(
+      table.engine_ == &engine_,
+      fmt::format("table {} belongs to another engine than procedure {}", table.name(), name_));
 }
 
 std::string Transaction::NameOf(const Access& access) const {
@@ -336,8 +336,9 @@ Access& Transaction::ResolveSlowly(const internal::Handle& handle) {
 }
 
 void Transaction::RefuseRemoved(const Access& access) {
-  Refuse(NameOf(access) + " was removed, or its insertion was rolled back, before the use of this "
-                          "handle");
+  Refuse(NameOf(access) +
+         " was removed, or its insertion was rolled back, before the use of this "
+         "handle");
 }
 
 void Transaction::AbortConflict(Record* culprit) {
@@ -478,6 +479,15 @@ void Transaction::RunActions(When outcome) {
   }
 }
 
+std::vector<Task> Transaction::TakeActionsAfterCommit() {
+  std::vector<Task> tasks;
+  for (Action& action : actions_) {
+    if (action.when == When::kCommit) tasks.push_back(std::move(action.task));
+  }
+  std::erase_if(actions_, [](const Action& action) { return action.when == When::kCommit; });
+  return tasks;
+}
+
 void Transaction::Reset() {
   for (Access& access : accesses_) {
     const auto& values = access.table->values_;
@@ -504,6 +514,8 @@ void Transaction::Reset() {
   aborted_ = false;
   failed_ = false;
   has_durable_ = false;
+  row_bytes_ = 0;
+  no_room_ = false;
   tells_writes_ = false;
   culprit_ = nullptr;
 }

@@ -55,8 +55,8 @@ namespace internal {
 
 // The transactions of this thread, innermost first; each knows the one around it.
 struct ThreadCalls {
-  Transaction* body = nullptr;           // Its body runs; null in actions and listeners.
-  Transaction* call = nullptr;           // Its Engine::Call has not returned.
+  Transaction* body = nullptr;          // Its body runs; null in actions and listeners.
+  Transaction* call = nullptr;          // Its Engine::Call has not returned.
   const TableBase* listened = nullptr;  // A change of this table is being delivered.
 };
 extern constinit thread_local ThreadCalls thread_calls;
@@ -117,7 +117,13 @@ struct ValueOperations {
   bool in_record() const { return store != nullptr; }
 };
 
-enum class Outcome : std::uint8_t { kCommitted, kRolledBack, kConflict, kFailed };
+enum class Outcome : std::uint8_t {
+  kCommitted,
+  kRolledBack,
+  kConflict,
+  kFailed,
+  kNoRoom,  // Too much is unsaved: wait and run again.
+};
 
 }  // namespace internal
 
@@ -182,8 +188,8 @@ class Transaction {
   // The record of a handle that was not empty. Throws UsageError.
   static internal::Access& Resolve(const internal::Handle& handle) {
     Transaction* tx = handle.transaction;
-    const bool good = handle.present && internal::thread_calls.body == tx &&
-                      tx->serial_ == handle.serial;
+    const bool good =
+        handle.present && internal::thread_calls.body == tx && tx->serial_ == handle.serial;
     if (!good) [[unlikely]]
       return ResolveSlowly(handle);
     return tx->accesses_[handle.index];
@@ -280,6 +286,7 @@ class Transaction {
   // 0: no action waits for durability.
   std::uint64_t ActionOrder() const;
   bool PrepareWrites();
+  bool TakeRoom();
   bool LockWrites();
   void UnlockWrites(std::size_t count);
   internal::Record* FirstInvalidAtCommit() const;
@@ -293,6 +300,8 @@ class Transaction {
   void DeliverChanges();
   // Those of nested procedures that rolled back, and those for this outcome.
   void RunActions(When outcome);
+  // Takes out those that RunActions(kCommit) would run for the commit.
+  std::vector<Task> TakeActionsAfterCommit();
 
   void TakeIntents();
   void ReleaseIntents();
@@ -325,7 +334,9 @@ class Transaction {
   bool aborted_ = false;  // A conflict was met: run again, whatever user code returned.
   bool failed_ = false;   // A record could not be had: fail with failure_code_.
   bool has_durable_ = false;
-  bool tells_writes_ = false;  // A table was written whose LaterRemoval wants to know.
+  std::uint64_t row_bytes_ = 0;  // What the writes take in a flush, at most.
+  bool no_room_ = false;         // For them.
+  bool tells_writes_ = false;    // A table was written whose LaterRemoval wants to know.
   std::int64_t failure_code_ = 0;
   std::string failure_;
   internal::Record* culprit_ = nullptr;

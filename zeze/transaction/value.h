@@ -13,8 +13,6 @@
 #include <utility>
 
 #include "zeze/base/function_ref.h"
-#include "zeze/bean/field.h"
-#include "zeze/serialize/binary.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/transaction.h"
@@ -160,27 +158,6 @@ const ValueOperations& ValueOperationsOf() {
     return o;
   }();
   return operations;
-}
-
-inline constexpr std::size_t kElementBytesGuess = 64;
-
-// False: the encoding of the bean is certainly, or in all likelihood, shorter than `bytes`. Looks
-// at the lengths of its own strings and containers only, because every commit asks; whoever gets
-// true measures exactly.
-template <typename V>
-bool MayExceed(const V& bean, std::size_t bytes) {
-  std::size_t sum = 0;
-  V::ForEachField([&](const Field&, auto member) {
-    using T = std::remove_cvref_t<decltype(bean.*member)>;
-    if constexpr (std::is_same_v<T, std::string>) {
-      sum += (bean.*member).size();
-    } else if constexpr (std::is_same_v<T, Binary>) {
-      sum += (bean.*member).bytes.size();
-    } else if constexpr (requires { (bean.*member).size(); }) {
-      sum += (bean.*member).size() * kElementBytesGuess;
-    }
-  });
-  return sum > bytes / 16;
 }
 
 // Runs a listener; what it throws is logged with the table's name.
