@@ -376,6 +376,7 @@ Result<void> Application::Stop() {
   if (scheduled_ != nullptr) scheduled_->Shutdown(ThreadPool::Pending::kDiscard);
   one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
   workers_->Shutdown(ThreadPool::Pending::kDiscard);
+  for (const auto& pool : module_pools_) pool->Shutdown(ThreadPool::Pending::kDiscard);
   if (registry_ != nullptr) registry_->agent.StopCallbacks();
   StopModules();
   if (Result<void> saved = engine_->Stop(); !saved.ok()) return saved;
@@ -389,6 +390,10 @@ Result<void> Application::Stop() {
   if (liveness_ != nullptr) liveness_->Stop();
   stopped_ = true;
   return storage_->Close();
+}
+
+ThreadPool& Application::AddPool(ThreadPool::Options options) {
+  return *module_pools_.emplace_back(std::make_unique<ThreadPool>(std::move(options)));
 }
 
 Task Application::MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done) {

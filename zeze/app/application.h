@@ -205,6 +205,10 @@ class Application {
   TaskOneByOneByKey& one_by_one() { return *one_by_one_; }
   Scheduler& scheduler() { return *scheduler_; }
 
+  // A pool for a module, in its Start. Stop shuts it down together with the workers, before any
+  // module stops: tasks that have not started are discarded, running ones are waited for.
+  ThreadPool& AddPool(ThreadPool::Options options);
+
  private:
   struct Registry;
 
@@ -236,6 +240,7 @@ class Application {
   std::unique_ptr<ThreadPool> workers_;
   std::unique_ptr<TaskOneByOneByKey> one_by_one_;
   std::unique_ptr<ThreadPool> scheduled_;  // Null: scheduled tasks run on the workers.
+  std::vector<std::unique_ptr<ThreadPool>> module_pools_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Registry> registry_;  // Last: its callbacks use the rest.

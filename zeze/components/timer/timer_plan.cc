@@ -101,19 +101,17 @@ std::optional<std::int64_t> NextOf(const BSimpleTimer& timer, std::int64_t now,
     const std::int64_t most = MaxOf(timer.MisfireMax);
     return missed > most ? next + (missed - most) * timer.Period : next;
   }
-  // Late by less than the grace is not missed; but never more than one at once.
-  const bool missed = now - planned > grace;
-  const std::int64_t limit = missed ? now : now - std::min(grace, timer.Period);
-  return next + StepsPast(next, limit, timer.Period) * timer.Period;
+  if (now - planned > grace) return next + StepsPast(next, now, timer.Period) * timer.Period;
+  if (PolicyOf(timer.MissfirePolicy) == MisfirePolicy::kOnceKeepPhase) return next;
+  // The others do not catch up: what is late is one occurrence at most.
+  return next + StepsPast(next, now - timer.Period, timer.Period) * timer.Period;
 }
 
 std::optional<std::int64_t> NextOf(const BCronTimer& timer, std::int64_t now, std::int64_t grace) {
   const std::int64_t planned = timer.NextExpectedTime;
   const std::optional<std::int64_t> next = CronAfter(timer, planned);
   if (!next || PolicyOf(timer.MissfirePolicy) == MisfirePolicy::kAll) return next;
-  const bool missed = now - planned > grace;
-  if (missed) return CronAfter(timer, now);
-  return *next < now - grace ? CronAfter(timer, now) : next;
+  return now - planned > grace ? CronAfter(timer, now) : next;
 }
 
 template <typename Kind>

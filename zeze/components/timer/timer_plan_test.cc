@@ -48,6 +48,22 @@ TEST(TimerPlan, ShortPeriodsDoNotPileUp) {
   EXPECT_EQ(PlannedTime(timer), kNow + 500);  // One at once, not fifty.
 }
 
+TEST(TimerPlan, KeepingPhaseLosesNothingThatIsLateByLessThanTheGrace) {
+  TimerBean timer = Every(100ms, MisfirePolicy::kOnceKeepPhase);
+  for (std::int64_t planned = kNow + 200; planned <= kNow + 1000; planned += 100) {
+    ASSERT_TRUE(AdvanceTimer(timer, kNow + 1050, kGrace));
+    EXPECT_EQ(PlannedTime(timer), planned);
+  }
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + 2010, kGrace));  // That one was missed.
+  EXPECT_EQ(PlannedTime(timer), kNow + 2100);
+}
+
+TEST(TimerPlan, CronLosesNothingThatIsLateByLessThanTheGrace) {
+  TimerBean timer = PlanTimer(TimerSpec::Cron("h", "* * * * * ?", "UTC"), kNow).value();
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + 2900, 2000));
+  EXPECT_EQ(PlannedTime(timer), kNow + 2000);
+}
+
 TEST(TimerPlan, AllOfManyAreTheLast) {
   TimerBean timer = Every(10s, MisfirePolicy::kAll, 3);
   ASSERT_TRUE(ApplyMisfire(timer, kNow + 95'000, kGrace));

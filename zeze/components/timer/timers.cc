@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,9 +22,11 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/thread_pool.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/due_runner.h"
 #include "zeze/components/timer/errands.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_ring.h"
@@ -43,14 +45,10 @@ constexpr const char* kSerialIds = "Zeze.Component.Timer.SerialId";
 
 constexpr std::size_t kIdsAhead = 64;
 
-std::size_t Cores() {
-  return std::max(1U, std::thread::hardware_concurrency());
-}
-
 }  // namespace
 
 Timers::Timers(AutoKeys& auto_keys, TimersOptions options)
-    : auto_keys_(auto_keys), options_(std::move(options)), pace_(Cores(), options_.running_max) {
+    : auto_keys_(auto_keys), options_(std::move(options)) {
   ZEZE_CHECK(options_.timers_per_node > 0 && options_.running_max > 0 && options_.retries >= 0);
 }
 
@@ -70,8 +68,6 @@ Result<void> Timers::Start(Application& application) {
   {
     const MutexLock lock(mutex_);
     stopping_ = false;
-    due_.clear();
-    running_ = 0;
   }
   joining_ = false;
   application_ = &application;
@@ -80,9 +76,20 @@ Result<void> Timers::Start(Application& application) {
   timer_ids_ = &auto_keys_.GetOrAdd(kTimerIds);
   serial_ids_ = &auto_keys_.GetOrAdd(kSerialIds);
   errands_ = std::make_unique<Errands>(*application.options().clock);
-  alarms_ =
-      std::make_unique<AlarmClock>(AlarmClock::Options{.clock = application.options().clock},
-                                   [this](std::vector<Alarm>&& due) { Receive(std::move(due)); });
+  ThreadPool& pool = application.AddPool({.name = "timer",
+                                          .thread_count = options_.running_max,
+                                          .queue_length_max = 2 * options_.running_max,
+                                          .eager_thread_count = options_.running_max});
+  alarms_.reset();  // Of an earlier start.
+  runner_ = std::make_unique<DueRunner>(
+      DueRunner::Options{.running_max = options_.running_max, .clock = application.options().clock},
+      pool, application.one_by_one(),
+      DueRunner::Callbacks{.run = [this](Alarm& alarm) { RunAlarm(alarm); },
+                           .fetch = [this](const std::deque<Alarm>& batch) { Fetch(batch); },
+                           .put_off = [this](Alarm alarm) { PutOff(std::move(alarm)); }});
+  alarms_ = std::make_unique<AlarmClock>(
+      AlarmClock::Options{.clock = application.options().clock},
+      [this](std::vector<Alarm>&& due) { runner_->Add(std::move(due)); });
   ring_ = std::make_unique<TimerRing>(
       *this, auto_keys_.GetOrAdd(kNodeIds),
       TimerRing::Options{.server_id = server_id_,
@@ -118,8 +125,8 @@ void Timers::Stop(Application& /*application*/) {
     const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.NotifyAll();
-    room_.NotifyAll();
   }
+  runner_->Stop();
   alarms_->Stop();
   errands_->Stop();
 }
@@ -305,8 +312,7 @@ TimersStatistics Timers::statistics() const {
                               .parked = parked_,
                               .put_off = put_off_,
                               .taken_over = taken_over_};
-  const MutexLock lock(mutex_);
-  statistics.waiting = due_.size();
+  if (runner_ != nullptr) statistics.waiting = runner_->waiting();
   return statistics;
 }
 

@@ -39,8 +39,8 @@
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/alarm_clock.h"
+#include "zeze/components/timer/due_runner.h"
 #include "zeze/components/timer/errands.h"
-#include "zeze/components/timer/fire_pace.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/registry/messages.h"
@@ -67,8 +67,9 @@ struct TimersOptions {
   // For operators; besides the log.
   std::function<void(const TimerInfo& timer, std::int64_t code)> on_parked = nullptr;
 
-  // Timers that run at a time, at most: see FirePace.
-  std::size_t running_max = 32;
+  // Handlers and local tasks without a key that run or wait at a time, at most. Each has a thread
+  // of its own. Those with a key run on the workers of the application.
+  std::size_t running_max = 128;
 
   // How long a start waits for what an earlier life of this server still holds.
   std::chrono::nanoseconds start_patience = std::chrono::seconds(60);
@@ -191,7 +192,7 @@ class Timers final : public TimerTables {
 
   // --- in memory only: for what ends with the process ---
 
-  // Runs on a worker, unless it is canceled before. Also after a commit: see AfterCommit.
+  // Runs on a thread of the timers, unless it is canceled before. Also after a commit: see AfterCommit.
   std::int64_t ScheduleLocal(std::chrono::milliseconds delay, Task task);
   bool CancelLocal(std::int64_t local_timer);
   // The same in two steps, for those who must know the number before the moment comes to set it.
@@ -243,13 +244,21 @@ class Timers final : public TimerTables {
   static Alarm AlarmOf(const std::string& id, const Index& index, const TimerBean& timer);
 
   // timers_fire.cc
-  void Receive(std::vector<Alarm>&& due);
-  void Pump();
-  void RunBatch(std::vector<Alarm>& batch);
-  void RunSome(std::span<Alarm> alarms);
-  void Fetch(const std::vector<Alarm>& batch);
+  void RunAlarm(Alarm& alarm);
+  void Fetch(const std::deque<Alarm>& batch);
   void Fire(Alarm& alarm);
-  std::int64_t FireIn(Transaction& tx, const Alarm& alarm);
+  // Timers of a node are changed all the time. A transaction whose handler takes long would meet
+  // such a change each time it is run again, and so for ever. It is run again with the timer as it
+  // was, and reads the node only after the handler.
+  struct LongRun {
+    std::optional<TimerBean> timer;
+    bool refuted = false;  // The timer was not any more as it was: not so again.
+  };
+  std::int64_t FireIn(Transaction& tx, const Alarm& alarm, LongRun& run);
+  bool LookUp(Transaction& tx, const Alarm& alarm, const Index& index, std::int64_t now,
+              TimerBean& timer);
+  bool IsAsBefore(Transaction& tx, const Alarm& alarm, const TimerBean& timer);
+  void PutOff(Alarm alarm);
   bool LeaveOutMissed(Transaction& tx, const std::string& id, const Index& index, TimerBean& timer,
                       std::int64_t now);
   std::int64_t FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
@@ -280,7 +289,8 @@ class Timers final : public TimerTables {
   AutoKey* serial_ids_ = nullptr;
   std::unique_ptr<TimerRing> ring_;
   std::unique_ptr<Errands> errands_;
-  std::unique_ptr<AlarmClock> alarms_;
+  std::unique_ptr<DueRunner> runner_;
+  std::unique_ptr<AlarmClock> alarms_;  // Ends before what it tells.
   std::atomic<bool> joining_ = false;
   std::atomic<std::int64_t> last_local_ = 0;
 
@@ -290,12 +300,7 @@ class Timers final : public TimerTables {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  CondVar room_;  // In due_.
   bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;
-  std::deque<Alarm> due_ ZEZE_GUARDED_BY(mutex_);
-  std::size_t running_ ZEZE_GUARDED_BY(mutex_) = 0;  // Batches, and timers with a key.
-  FirePace pace_ ZEZE_GUARDED_BY(mutex_);
-  std::optional<std::chrono::nanoseconds> crowded_since_ ZEZE_GUARDED_BY(mutex_);
 
   std::atomic<std::uint64_t> fired_ = 0;
   std::atomic<std::uint64_t> failed_ = 0;
