@@ -1,6 +1,8 @@
 #include "zeze/components/delay_remove/delay_remove.h"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +58,13 @@ milliseconds NowMs(const Engine& engine) {
 
 bool IsDelay(milliseconds delay) {
   return delay > milliseconds(0) && delay <= kDelayMax;
+}
+
+// By less than an eighth.
+milliseconds RoundUp(milliseconds delay) {
+  const auto count = static_cast<std::uint64_t>(delay.count());
+  const std::uint64_t unit = std::max<std::uint64_t>(std::bit_floor(count) / 8, 1);
+  return milliseconds((count + unit - 1) / unit * unit);
 }
 
 // No two removals share one, however far apart; never 0.
@@ -127,28 +136,29 @@ AnyQueue DelayRemove::QueueOf(std::int32_t server_id, milliseconds delay) {
   return {queues_, std::move(name)};
 }
 
-// In a queue the delays are equal, so that what is added last is due last.
-void DelayRemove::NoteDelay(Transaction& tx, milliseconds delay) {
+// Returns the delay of the queue for removals after `delay`: the same while there are few, so that
+// what is added last is due last. Otherwise a longer one, of which there are a few hundred.
+milliseconds DelayRemove::NoteDelay(Transaction& tx, milliseconds delay) {
   const Jobs* known = tJobs.Get(tx, server_id_);
-  if (known != nullptr && known->Delays.Contains(delay.count())) return;
-  const auto jobs = tJobs.GetOrAdd(tx, server_id_);
-  if (jobs->Delays.size() >= options_.delays_max) {
-    throw std::runtime_error(
-        fmt::format("a removal after {} ms: {} other delays are in use, which is the most",
-                    delay.count(), jobs->Delays.size()));
+  if (known != nullptr && known->Delays.Contains(delay.count())) return delay;
+  if (known != nullptr && known->Delays.size() >= options_.delays_max) {
+    delay = RoundUp(delay);
+    if (known->Delays.Contains(delay.count())) return delay;
   }
-  jobs->Delays.Add(delay.count());
+  tJobs.GetOrAdd(tx, server_id_)->Delays.Add(delay.count());
+  return delay;
 }
 
 void DelayRemove::RemoveLater(Transaction& tx, TableBase& table, std::string encoded_key,
                               milliseconds delay) {
   if (delay == delay_) delay = milliseconds(0);
+  milliseconds queue = delay;
   if (delay != milliseconds(0)) {
     if (!IsDelay(delay)) {
       throw std::invalid_argument(
           fmt::format("a removal after {} ms: expected 1 ms to 100 years", delay.count()));
     }
-    NoteDelay(tx, delay);
+    queue = NoteDelay(tx, delay);
   }
   Entry entry{.TableName = table.name(),
               .EncodedKey = Binary{encoded_key},
@@ -159,7 +169,7 @@ void DelayRemove::RemoveLater(Transaction& tx, TableBase& table, std::string enc
     tRemovals.Put(tx, BRemovalKey{.TableId = table.id(), .EncodedKey = Binary{encoded_key}},
                   BRemoval{.Serial = entry.Serial});
   }
-  QueueOf(server_id_, delay).Add(tx, AnyBean::Of(entry));
+  QueueOf(server_id_, queue).Add(tx, AnyBean::Of(entry));
 }
 
 void DelayRemove::Written(Transaction& tx, TableBase& table, std::string encoded_key) {

@@ -71,7 +71,8 @@ struct DelayRemoveOptions {
   std::chrono::milliseconds take_over_after = std::chrono::minutes(10);
   std::chrono::nanoseconds take_over_period = std::chrono::minutes(1);
 
-  // Different delays that one server uses: each has a queue of its own.
+  // Different delays of one server that have a queue of their own. Removals with further delays
+  // share queues with similar ones: they may come later, by less than an eighth of their delay.
   std::size_t delays_max = 64;
   std::size_t jobs_max = 10'000;
 };
@@ -166,7 +167,7 @@ class DelayRemove final : public Zeze::Builtin::DelayRemove::ModuleDelayRemoveBa
 
   Result<void> CheckOptions() const;
   AnyQueue QueueOf(std::int32_t server_id, std::chrono::milliseconds delay);
-  void NoteDelay(Transaction& tx, std::chrono::milliseconds delay);
+  std::chrono::milliseconds NoteDelay(Transaction& tx, std::chrono::milliseconds delay);
   Batch CollectIn(Transaction& tx, AnyQueue& queue, const Wait& wait, std::size_t entries_max);
   void DealWith(Transaction& tx, AnyQueue& queue, Entry entry, Batch& batch);
   void Park(Transaction& tx, AnyQueue& queue, Entry entry, std::string why, Batch& batch);

@@ -181,6 +181,31 @@ TEST_P(DelayRemoveTest, Seed002ARemovedRecordIsOnlyQueuedAndReallyRemovedAfterAW
   EXPECT_EQ(1u, server->delay_remove.statistics().removed);
 }
 
+// Delays that are computed differ almost always.
+TEST_P(DelayRemoveTest, AThousandDifferentDelaysAreKept) {
+  constexpr std::int64_t kDelays = 1000;
+  const auto delay = [](std::int64_t key) { return milliseconds(60'000 + 977 * key); };
+  for (std::int64_t key = 1; key <= kDelays; ++key) {
+    server->Put(key, key);
+    server->Remove(key, delay(key));
+  }
+  EXPECT_EQ(kDelays, server->Pending(1));
+  const milliseconds begin = std::chrono::duration_cast<milliseconds>(clock.Now());
+  while (server->Pending(1) > 0) {
+    clock.Advance(seconds(10));
+    server->Step();
+    const milliseconds passed = std::chrono::duration_cast<milliseconds>(clock.Now()) - begin;
+    for (std::int64_t key = 1; key <= kDelays; ++key) {
+      if (server->Has(key)) {
+        ASSERT_LT(passed, delay(key) * 9 / 8 + seconds(10)) << key << " stays";
+      } else {
+        ASSERT_GE(passed, delay(key)) << key << " went early";
+      }
+    }
+  }
+  EXPECT_EQ(kDelays, static_cast<std::int64_t>(server->delay_remove.statistics().removed));
+}
+
 // A node that is taken out of a chain still leads on for whoever stands before it.
 TEST_P(DelayRemoveTest, Seed002AWalkAcrossARemovedRecordGoesOn) {
   ASSERT_EQ(0, server->Do([&](Transaction& tx) {  // 1 -> 2 -> 3; the balance is the next node.
