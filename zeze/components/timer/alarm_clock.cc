@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 // The wall clock is looked at so often, and followed if it was set by more than that.
 constexpr std::uint64_t kLookTicks = 1000;
 constexpr std::int64_t kWallClockToleranceMs = 20;
+constexpr std::int64_t kSetBackMs = 1000;
 
 // Told at a time: 100,000 that are due together must not take a core from others for long.
 constexpr std::size_t kTurn = 256;
@@ -63,21 +64,26 @@ std::uint64_t AlarmClock::TickOf(std::int64_t unix_ms) const {
 
 void AlarmClock::Set(Alarm alarm, std::int64_t unix_ms) {
   const MutexLock lock(mutex_);
-  SetLocked(std::move(alarm), unix_ms);
+  SetLocked(std::move(alarm), unix_ms, TickOf(unix_ms));
 }
 
 void AlarmClock::SetAll(std::vector<std::pair<Alarm, std::int64_t>> alarms) {
   const MutexLock lock(mutex_);
-  for (auto& [alarm, unix_ms] : alarms) SetLocked(std::move(alarm), unix_ms);
+  for (auto& [alarm, unix_ms] : alarms) SetLocked(std::move(alarm), unix_ms, TickOf(unix_ms));
 }
 
-void AlarmClock::SetLocked(Alarm alarm, std::int64_t unix_ms) {
+void AlarmClock::SetIn(Alarm alarm, milliseconds delay) {
+  const MutexLock lock(mutex_);
+  const auto ticks = static_cast<std::uint64_t>(std::max<std::int64_t>(delay.count(), 0));
+  SetLocked(std::move(alarm), std::nullopt, TickNow() + (ticks == 0 ? 0 : ticks + 1));
+}
+
+void AlarmClock::SetLocked(Alarm alarm, std::optional<std::int64_t> unix_ms, std::uint64_t tick) {
   const Key key{.key = alarm.key, .is_local = alarm.is_local};
-  const std::uint64_t tick = TickOf(unix_ms);
   const auto [at, added] = armed_.try_emplace(key);
   if (!added && at->second.alarm.serial > alarm.serial) return;
   at->second = {.alarm = std::move(alarm), .unix_ms = unix_ms, .tick = tick};
-  if (unix_ms <= UnixNow()) {
+  if (IsDue(at->second)) {
     overdue_.push_back(key);
     changed_.NotifyAll();
     return;
@@ -86,6 +92,10 @@ void AlarmClock::SetLocked(Alarm alarm, std::int64_t unix_ms) {
   // Left-overs of what was cleared or set again.
   if (wheel_.size() > 2 * armed_.size() + 4096) Rebuild();
   if (tick < sleeps_until_) changed_.NotifyAll();
+}
+
+bool AlarmClock::IsDue(const Armed& armed) const {
+  return armed.unix_ms ? *armed.unix_ms <= UnixNow() : armed.tick <= TickNow();
 }
 
 bool AlarmClock::Clear(std::int64_t key, bool is_local) {
@@ -102,8 +112,11 @@ std::size_t AlarmClock::size() const {
 void AlarmClock::FollowWallClock() {
   const std::int64_t at_0 = UnixNow() - static_cast<std::int64_t>(TickNow());
   if (std::abs(at_0 - unix_at_tick_0_) <= kWallClockToleranceMs) return;
+  set_back_ = set_back_ || at_0 < unix_at_tick_0_ - kSetBackMs;
   unix_at_tick_0_ = at_0;
-  for (auto& [key, armed] : armed_) armed.tick = TickOf(armed.unix_ms);
+  for (auto& [key, armed] : armed_) {
+    if (armed.unix_ms) armed.tick = TickOf(*armed.unix_ms);
+  }
   Rebuild();
 }
 
@@ -119,19 +132,27 @@ void AlarmClock::TakeDue(std::vector<Alarm>& due) {
     const bool counts = at != armed_.end() && at->second.tick <= deadline;
     if (counts) overdue_.push_back(key);  // Else it was cleared, or set again for later.
   });
-  const std::int64_t unix_now = UnixNow();
   while (!overdue_.empty() && due.size() < kTurn) {
     const Key key = overdue_.front();
     overdue_.pop_front();
     const auto at = armed_.find(key);
     if (at == armed_.end()) continue;
-    if (at->second.unix_ms > unix_now) {  // Set again; or the wall clock was set back.
+    if (!IsDue(at->second)) {  // Set again; or the wall clock was set back.
       wheel_.Add(at->second.tick, key);
       continue;
     }
     due.push_back(std::move(at->second.alarm));
     armed_.erase(at);
   }
+}
+
+bool AlarmClock::TellSetBack() {
+  {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(set_back_, false)) return false;
+  }
+  if (options_.on_set_back) options_.on_set_back();
+  return true;
 }
 
 void AlarmClock::Run() {
@@ -142,6 +163,7 @@ void AlarmClock::Run() {
       while (due.empty()) {
         if (stopped_) return;
         FollowWallClock();
+        if (set_back_) break;
         TakeDue(due);
         if (!due.empty() || !overdue_.empty()) continue;
         const std::uint64_t look = TickNow() + kLookTicks;
@@ -150,6 +172,7 @@ void AlarmClock::Run() {
         sleeps_until_ = 0;
       }
     }
+    if (TellSetBack()) continue;
     due_(std::move(due));
     due.clear();
   }

@@ -49,6 +49,8 @@ class AlarmClock {
   struct Options {
     Clock* clock = &SystemClock();
     std::string name = "timer";
+    // Somebody has set the wall clock back by a second or more. Called on the thread of this object.
+    std::function<void()> on_set_back = nullptr;
   };
 
   AlarmClock(const Options& options, Due due);
@@ -59,6 +61,8 @@ class AlarmClock {
   // Replaces the one of the same key, unless that has a higher serial. A moment that has passed is
   // due at once.
   void Set(Alarm alarm, std::int64_t unix_ms);
+  // The same after a while, whatever becomes of the wall clock.
+  void SetIn(Alarm alarm, std::chrono::milliseconds delay);
   void SetAll(std::vector<std::pair<Alarm, std::int64_t>> alarms);
   // True if that kept it from being due.
   bool Clear(std::int64_t key, bool is_local = false);
@@ -82,17 +86,20 @@ class AlarmClock {
   };
   struct Armed {
     Alarm alarm;
-    std::int64_t unix_ms = 0;
+    std::optional<std::int64_t> unix_ms;  // None: the tick counts.
     std::uint64_t tick = 0;
   };
   using Wheel = TimerWheel<Key>;
 
-  void SetLocked(Alarm alarm, std::int64_t unix_ms) ZEZE_REQUIRES(mutex_);
+  void SetLocked(Alarm alarm, std::optional<std::int64_t> unix_ms, std::uint64_t tick)
+      ZEZE_REQUIRES(mutex_);
+  bool IsDue(const Armed& armed) const;
   std::uint64_t TickNow() const;
   std::uint64_t TickOf(std::int64_t unix_ms) const ZEZE_REQUIRES(mutex_);
   void FollowWallClock() ZEZE_REQUIRES(mutex_);
   void Rebuild() ZEZE_REQUIRES(mutex_);
   void TakeDue(std::vector<Alarm>& due) ZEZE_REQUIRES(mutex_);
+  bool TellSetBack();
   void Run();
 
   const Options options_;
@@ -106,6 +113,7 @@ class AlarmClock {
   // What counts of the wheel's entries is here.
   std::unordered_map<Key, Armed, KeyHash> armed_ ZEZE_GUARDED_BY(mutex_);
   std::deque<Key> overdue_ ZEZE_GUARDED_BY(mutex_);  // To be told, some at a time.
+  bool set_back_ ZEZE_GUARDED_BY(mutex_) = false;
   std::uint64_t sleeps_until_ ZEZE_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };

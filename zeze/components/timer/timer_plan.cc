@@ -24,6 +24,8 @@ namespace {
 // So that sums of times stay numbers.
 constexpr std::int64_t kTimeMax = std::int64_t{1} << 60;
 constexpr std::int32_t kMisfireMaxDefault = 100;
+// Clocks of servers may differ so much.
+constexpr std::int64_t kClockErrorMax = 3'600'000;
 
 const BSimpleTimer* Simple(const TimerBean& timer) {
   return timer.TimerObj.As<BSimpleTimer>();
@@ -174,6 +176,26 @@ bool Misfire(Kind& timer, std::int64_t now, std::int64_t grace) {
   return true;
 }
 
+bool Heal(BSimpleTimer& timer, std::int64_t now) {
+  const std::int64_t planned_at = std::max(timer.StartTime, timer.HappenTime);
+  if (planned_at <= now + kClockErrorMax) return false;
+  std::int64_t back = planned_at - now;
+  if (timer.Period > 0) back = (back + timer.Period - 1) / timer.Period * timer.Period;
+  timer.NextExpectedTime -= back;
+  timer.StartTime = std::min(timer.StartTime, now);
+  timer.HappenTime = std::min(timer.HappenTime, now);
+  return true;
+}
+
+bool Heal(BCronTimer& timer, std::int64_t now) {
+  if (timer.HappenTime != 0 && timer.HappenTime <= now + kClockErrorMax) return false;
+  const std::optional<std::int64_t> latest = CronAfter(timer, now + kClockErrorMax);
+  if (!latest || timer.NextExpectedTime <= *latest) return false;
+  timer.NextExpectedTime = CronAfter(timer, now).value_or(*latest);
+  timer.HappenTime = std::min(timer.HappenTime, now);
+  return true;
+}
+
 Error Wrong(const std::string& what) {
   return {ErrorCode::kInvalidArgument, "timer: " + what};
 }
@@ -185,6 +207,9 @@ Result<std::int64_t> FirstTime(const TimerSpec& spec, std::int64_t now) {
     }
     if (spec.period.count() < 0 || spec.period.count() > kTimeMax) {
       return Wrong(fmt::format("a period of {} ms", spec.period.count()));
+    }
+    if (spec.repeats && spec.period.count() == 0) {
+      return Wrong("a period of 0 ms: TimerSpec::After runs once");
     }
     return now + spec.delay.count();
   }
@@ -206,7 +231,11 @@ TimerSpec TimerSpec::After(std::string handler, std::chrono::milliseconds delay,
 
 TimerSpec TimerSpec::Every(std::string handler, std::chrono::milliseconds delay,
                            std::chrono::milliseconds period, AnyBean data) {
-  return {.handler = std::move(handler), .delay = delay, .period = period, .data = std::move(data)};
+  return {.handler = std::move(handler),
+          .delay = delay,
+          .period = period,
+          .repeats = true,
+          .data = std::move(data)};
 }
 
 TimerSpec TimerSpec::Cron(std::string handler, std::string expression, std::string time_zone,
@@ -318,6 +347,14 @@ bool ApplyMisfire(TimerBean& timer, std::int64_t now, std::int64_t grace) {
   bool more = true;
   EditKind(timer, [&](auto& kind) { more = Misfire(kind, now, grace); });
   return more;
+}
+
+bool HealPlan(TimerBean& timer, std::int64_t now) {
+  bool healed = false;
+  EditKind(timer, [&](auto& kind) { healed = Heal(kind, now); });
+  // What failed then is not to wait for that time either.
+  if (healed && timer.FailedTimes > 0) timer.RetryTime = std::min(timer.RetryTime, now);
+  return healed;
 }
 
 bool SamePlan(const TimerBean& a, const TimerBean& b) {

@@ -38,6 +38,7 @@ struct TimerSpec {
   // Either these: after the delay, and if there is a period, again and again.
   std::chrono::milliseconds delay{0};
   std::chrono::milliseconds period{0};
+  bool repeats = false;  // A period of 0 is refused then.
   // Or this: cron.h says what it may be. An empty zone is that of the process.
   std::string cron = {};
   std::string time_zone = {};
@@ -78,6 +79,10 @@ bool AdvanceTimer(TimerBean& timer, std::int64_t now, std::int64_t grace);
 
 // Nobody looked at the timer until now. False: nothing is left of it.
 bool ApplyMisfire(TimerBean& timer, std::int64_t now, std::int64_t grace);
+
+// A timer that was scheduled, or ran, more than an hour from now was planned by a clock that was wrong
+// and has been set back. It is planned anew, so far ahead as it was then. False: that is not so.
+bool HealPlan(TimerBean& timer, std::int64_t now);
 
 // Whether both mean the same, apart from how far they are.
 bool SamePlan(const TimerBean& a, const TimerBean& b);

@@ -12,6 +12,7 @@
 namespace zeze {
 namespace {
 
+using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 
@@ -99,6 +100,42 @@ TEST(TimerPlan, CronPolicies) {
     ASSERT_TRUE(AdvanceTimer(timer, std::max(late, planned), kGrace));
     EXPECT_EQ(PlannedTime(timer), next);
   }
+}
+
+// A clock that was a year ahead for a while.
+TEST(TimerPlan, WhatWasPlannedByAWrongClockIsPlannedAnew) {
+  const std::int64_t year = std::int64_t{365} * 86'400'000;
+  TimerBean timer = Every(10s, MisfirePolicy::kOnceKeepPhase);
+  ASSERT_TRUE(AdvanceTimer(timer, kNow + year, kGrace));
+  EXPECT_FALSE(HealPlan(timer, kNow + year));
+  EXPECT_FALSE(HealPlan(timer, kNow + year - 3'600'000));
+  ASSERT_TRUE(HealPlan(timer, kNow + 15'000));
+  EXPECT_EQ(PlannedTime(timer), kNow + 20'000);
+  EXPECT_FALSE(HealPlan(timer, kNow + 15'000));
+
+  timer = PlanTimer(TimerSpec::After("h", 30s), kNow + year).value();
+  ASSERT_TRUE(HealPlan(timer, kNow));
+  EXPECT_EQ(PlannedTime(timer), kNow + 30'000);
+
+  for (const bool ran : {false, true}) {
+    timer = PlanTimer(TimerSpec::Cron("h", "0 0 5 * * ?", "UTC"), kNow + year).value();
+    if (ran) {
+      ASSERT_TRUE(AdvanceTimer(timer, PlannedTime(timer), kGrace));
+    }
+    ASSERT_TRUE(HealPlan(timer, kNow));
+    EXPECT_EQ(PlannedTime(timer), kNow + 5 * 3'600'000);
+    EXPECT_FALSE(HealPlan(timer, kNow));
+  }
+}
+
+TEST(TimerPlan, WhatIsPlannedForLongIsNotTakenForAWrongClock) {
+  TimerBean timer = PlanTimer(TimerSpec::Every("h", 24h * 365, 24h * 365), kNow).value();
+  EXPECT_FALSE(HealPlan(timer, kNow));
+  timer = PlanTimer(TimerSpec::Cron("h", "0 0 5 1 1 ? 2030", "UTC"), kNow).value();
+  EXPECT_FALSE(HealPlan(timer, kNow));
+  ASSERT_TRUE(AdvanceTimer(timer = Every(10s, MisfirePolicy::kAll), kNow + 10'000, kGrace));
+  SetPlannedTime(timer, kNow + 100 * 86'400'000LL);  // By its handler.
+  EXPECT_FALSE(HealPlan(timer, kNow + 11'000));
 }
 
 TEST(TimerPlan, CountsTimes) {

@@ -37,6 +37,12 @@ struct OwnNode {
 };
 thread_local OwnNode own_node;
 
+// About what it takes in its node.
+std::size_t BytesOf(const std::string& timer_id, const TimerBean& timer) {
+  return 2 * timer_id.size() + timer.HandleName.size() + OneByOneKey(timer).size() +
+         timer.CustomData.bytes().size();
+}
+
 }  // namespace
 
 TakeOverChoice ChooseTakeOver(const TimerRoot* source, std::int64_t serial, std::int64_t version) {
@@ -63,6 +69,12 @@ void TimerRing::Joined(std::int64_t serial) {
   rooms_.clear();
   ours_.clear();
   serial_.store(serial, std::memory_order_release);
+}
+
+TimerRing::Part TimerRing::Whole(Transaction& tx) {
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, options_.server_id);
+  if (root == nullptr || root->LoadSerialNo != serial()) return {};
+  return {.head = root->HeadNodeId, .tail = root->TailNodeId, .serial = root->LoadSerialNo};
 }
 
 bool TimerRing::IsStillOurs(Transaction& tx, std::int64_t serial) {
@@ -97,6 +109,11 @@ void TimerRing::CheckOwner(Transaction& tx) {
 
 std::int64_t TimerRing::Add(Transaction& tx, const std::string& timer_id, TimerBean timer) {
   CheckOwner(tx);
+  if (BytesOf(timer_id, timer) > options_.node_bytes_max / 2) {  // No node is left half empty.
+    const std::int64_t fresh = NewNode(tx, options_.server_id);
+    tables_.tNodes.Edit(tx, fresh)->Timers.Put(timer_id, std::move(timer));
+    return fresh;
+  }
   if (tables_.tNodeRoot.Get(tx, options_.server_id)->Version < options_.version) {
     tables_.tNodeRoot.Edit(tx, options_.server_id)->Version = options_.version;
   }
@@ -107,7 +124,7 @@ std::int64_t TimerRing::Add(Transaction& tx, const std::string& timer_id, TimerB
   while (true) {
     if (node_id == 0) node_id = TakeRoom();
     if (node_id == 0) {
-      node_id = NewNode(tx);
+      node_id = NewNode(tx, options_.server_id);
       own_node = {
           .ring = this, .joined = serial(), .tx = &tx, .serial = tx.serial(), .node_id = node_id};
       tx.AfterCommit([&filling, node_id] { filling.store(node_id, std::memory_order_relaxed); });
@@ -116,12 +133,38 @@ std::int64_t TimerRing::Add(Transaction& tx, const std::string& timer_id, TimerB
     }
     if (const auto node = tables_.tNodes.Edit(tx, node_id);
         node && node->OwnerServerId == options_.server_id &&
-        node->Timers.size() < options_.timers_per_node) {
+        node->Timers.size() < options_.timers_per_node && HasRoom(*node, timer_id, timer)) {
       node->Timers.Put(timer_id, std::move(timer));
       return node_id;
     }
     node_id = 0;
   }
+}
+
+bool TimerRing::HasRoom(const TimerNode& node, const std::string& timer_id,
+                        const TimerBean& timer) const {
+  std::size_t bytes = BytesOf(timer_id, timer);
+  if (bytes <= options_.node_bytes_max / options_.timers_per_node) return true;
+  for (const auto& [id, other] : node.Timers) {
+    if (id == timer_id) continue;
+    bytes += BytesOf(id, other);
+    if (bytes > options_.node_bytes_max) return false;
+  }
+  return true;
+}
+
+std::int64_t TimerRing::Put(Transaction& tx, std::int64_t node_id, const std::string& timer_id,
+                            TimerBean timer) {
+  const auto node = tables_.tNodes.Edit(tx, node_id);
+  if (HasRoom(*node, timer_id, timer)) {
+    node->Timers.Put(timer_id, std::move(timer));
+    return node_id;
+  }
+  CheckOwner(tx);
+  Remove(tx, node_id, timer_id);
+  const std::int64_t fresh = NewNode(tx, options_.server_id);
+  tables_.tNodes.Edit(tx, fresh)->Timers.Put(timer_id, std::move(timer));
+  return fresh;
 }
 
 std::int64_t TimerRing::TakeRoom() {
@@ -133,18 +176,19 @@ std::int64_t TimerRing::TakeRoom() {
   return node_id;
 }
 
-std::int64_t TimerRing::NewNode(Transaction& tx) {
+std::int64_t TimerRing::NewNode(Transaction& tx, std::int32_t server_id) {
   const std::int64_t node_id = node_ids_.NextId(tx);
-  tables_.tNodes.Insert(tx, node_id, {.OwnerServerId = options_.server_id});
-  LinkBefore(tx, {.head = node_id, .tail = node_id});
+  tables_.tNodes.Insert(tx, node_id, {.OwnerServerId = server_id});
+  LinkBefore(tx, server_id, {.head = node_id, .tail = node_id});
+  if (server_id != options_.server_id) return node_id;
   const std::int64_t serial = tables_.tNodeRoot.Get(tx, options_.server_id)->LoadSerialNo;
   tx.AfterCommit([this, node_id, serial] { NoteOurs(node_id, serial); });
   return node_id;
 }
 
-// The part becomes the beginning of this server's ring.
-void TimerRing::LinkBefore(Transaction& tx, const Part& part) {
-  const auto root = tables_.tNodeRoot.GetOrAdd(tx, options_.server_id);
+// The part becomes the beginning of the server's ring.
+void TimerRing::LinkBefore(Transaction& tx, std::int32_t server_id, const Part& part) {
+  const auto root = tables_.tNodeRoot.GetOrAdd(tx, server_id);
   const std::int64_t old_head = root->HeadNodeId;
   const std::int64_t tail = old_head == 0 ? part.tail : root->TailNodeId;
   tables_.tNodes.Edit(tx, part.head)->PrevNodeId = tail;
@@ -216,7 +260,7 @@ TakeOverChoice TimerRing::TakeOver(Transaction& tx, std::int32_t source, std::in
   CheckOwner(tx);
   part = {.head = root->HeadNodeId, .tail = root->TailNodeId};
   const std::int64_t version = root->Version;
-  LinkBefore(tx, part);
+  LinkBefore(tx, options_.server_id, part);
   const auto own = tables_.tNodeRoot.Edit(tx, options_.server_id);
   part.serial = own->LoadSerialNo;
   if (own->Version < version) own->Version = version;

@@ -31,6 +31,7 @@ namespace zeze {
 
 using TimerTables = Zeze::Builtin::Timer::ModuleTimerBase;
 using TimerRoot = Zeze::Builtin::Timer::BNodeRoot;
+using TimerNode = Zeze::Builtin::Timer::BNode;
 
 // Whether a server may have what another one has left.
 enum class TakeOverChoice : std::uint8_t {
@@ -47,6 +48,7 @@ class TimerRing {
     std::int32_t server_id = 0;
     std::int64_t version = 0;  // Of the program.
     std::size_t timers_per_node = 50;
+    std::size_t node_bytes_max = 64 * 1024;  // One timer may be longer: it is alone then.
     std::size_t empty_nodes_max = 64;  // Kept for later.
     // Called when this server has been taken over although it lives.
     std::function<void()> on_taken_over = nullptr;
@@ -66,6 +68,8 @@ class TimerRing {
   // This server begins (again): what belongs to it now. Save it before anybody is told the serial.
   Part Join(Transaction& tx, std::int64_t& serial);
   void Joined(std::int64_t serial);
+  // Everything that is in the ring of this server.
+  Part Whole(Transaction& tx);
   std::int64_t serial() const { return serial_.load(std::memory_order_acquire); }
 
   // Whether what was this server's with that serial still is.
@@ -75,6 +79,12 @@ class TimerRing {
 
   // Returns the node. Fails the procedure if this server has been taken over.
   std::int64_t Add(Transaction& tx, const std::string& timer_id, TimerBean timer);
+  // Replaces a timer of a node of this server. Returns the node in which it is now: another one if
+  // it has become too long.
+  std::int64_t Put(Transaction& tx, std::int64_t node_id, const std::string& timer_id,
+                   TimerBean timer);
+  // Whether the node does not become too long by the timer, which may be in it already.
+  bool HasRoom(const TimerNode& node, const std::string& timer_id, const TimerBean& timer) const;
   // False: it is not there.
   bool Remove(Transaction& tx, std::int64_t node_id, const std::string& timer_id);
 
@@ -88,8 +98,8 @@ class TimerRing {
   static constexpr std::size_t kShards = 16;
 
   void CheckOwner(Transaction& tx);
-  std::int64_t NewNode(Transaction& tx);
-  void LinkBefore(Transaction& tx, const Part& part);
+  std::int64_t NewNode(Transaction& tx, std::int32_t server_id);
+  void LinkBefore(Transaction& tx, std::int32_t server_id, const Part& part);
   std::int64_t TakeRoom();
   void NoteRoom(std::int64_t node_id, bool empty);
   void NoteOurs(std::int64_t node_id, std::int64_t serial);

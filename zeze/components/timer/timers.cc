@@ -49,7 +49,7 @@ constexpr std::size_t kIdsAhead = 64;
 
 Timers::Timers(AutoKeys& auto_keys, TimersOptions options)
     : auto_keys_(auto_keys), options_(std::move(options)) {
-  ZEZE_CHECK(options_.timers_per_node > 0 && options_.running_max > 0 && options_.retries >= 0);
+  ZEZE_CHECK(options_.timers_per_node > 0 && options_.node_bytes_max > 0 && options_.running_max > 0 && options_.retries >= 0);
 }
 
 Timers::~Timers() = default;
@@ -88,13 +88,15 @@ Result<void> Timers::Start(Application& application) {
                            .fetch = [this](const std::deque<Alarm>& batch) { Fetch(batch); },
                            .put_off = [this](Alarm alarm) { PutOff(std::move(alarm)); }});
   alarms_ = std::make_unique<AlarmClock>(
-      AlarmClock::Options{.clock = application.options().clock},
+      AlarmClock::Options{.clock = application.options().clock,
+                          .on_set_back = [this] { LoadAll(); }},
       [this](std::vector<Alarm>&& due) { runner_->Add(std::move(due)); });
   ring_ = std::make_unique<TimerRing>(
       *this, auto_keys_.GetOrAdd(kNodeIds),
       TimerRing::Options{.server_id = server_id_,
                          .version = version_,
                          .timers_per_node = options_.timers_per_node,
+                         .node_bytes_max = options_.node_bytes_max,
                          .on_taken_over = [this] { JoinAgain(); },
                          .on_empty =
                              [this](std::int64_t node_id) {
@@ -203,6 +205,15 @@ void Timers::Insert(Transaction& tx, const std::string& id, TimerBean timer) {
   ArmAfterCommit(tx, id, index, timer);
 }
 
+Timers::Index Timers::Store(Transaction& tx, const std::string& id, Index index, TimerBean timer) {
+  const std::int64_t node_id = ring_->Put(tx, index.NodeId, id, std::move(timer));
+  if (node_id != index.NodeId) {
+    index.NodeId = node_id;
+    tIndexs.Put(tx, id, index);
+  }
+  return index;
+}
+
 Alarm Timers::AlarmOf(const std::string& id, const Index& index, const TimerBean& timer) {
   return {.key = index.SerialId,
           .serial = timer.ConcurrentFireSerialNo,
@@ -270,9 +281,20 @@ Result<std::size_t> Timers::Walk(FunctionRef<bool(const TimerInfo& timer)> visit
 bool Timers::SetData(Transaction& tx, const std::string& id, AnyBean data) {
   const Index* index = tIndexs.Get(tx, id);
   if (index == nullptr) return false;
-  const auto node = tNodes.Edit(tx, index->NodeId);
-  return node &&
-         node->Timers.Update(id, [&data](TimerBean& timer) { timer.CustomData = std::move(data); });
+  const auto* node = tNodes.Get(tx, index->NodeId);
+  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(id);
+  if (found == nullptr) return false;
+  TimerBean timer = *found;
+  timer.CustomData = std::move(data);
+  if (index->ServerId == server_id_) {
+    Store(tx, id, Index(*index), std::move(timer));
+  } else if (ring_->HasRoom(*node, id, timer) || !handlers_.contains(timer.HandleName)) {
+    tNodes.Edit(tx, index->NodeId)->Timers.Put(id, std::move(timer));
+  } else {
+    Remove(tx, id, Index(*index));
+    Insert(tx, id, std::move(timer));  // In the ring of this server.
+  }
+  return true;
 }
 
 bool Timers::Resume(Transaction& tx, const std::string& id) {
@@ -293,7 +315,7 @@ bool Timers::Resume(Transaction& tx, const std::string& id) {
 
 std::int64_t Timers::ScheduleLocal(std::chrono::milliseconds delay, Task task) {
   const std::int64_t local_timer = NewLocal();
-  SetLocal(local_timer, UnixNow() + std::max<std::int64_t>(delay.count(), 0), std::move(task));
+  alarms_->SetIn({.key = local_timer, .local = std::move(task), .is_local = true}, delay);
   return local_timer;
 }
 

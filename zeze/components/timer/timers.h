@@ -52,7 +52,10 @@ namespace zeze {
 struct TimerInfo;
 
 struct TimersOptions {
+  // Timers that share a record, at most, and how long that may be. A timer whose data are longer has
+  // a record of its own.
   std::size_t timers_per_node = 50;
+  std::size_t node_bytes_max = 64 * 1024;
   // Of the program; timers of newer ones are left alone. Absent: the application's main version.
   std::optional<std::int64_t> version = std::nullopt;
 
@@ -120,8 +123,8 @@ class TimerContext {
 
 // 0: done. Anything else, or an exception: what it did is undone and it is tried again, see
 // TimersOptions. kBusy, kTimeout and the like do not count as its failures: it is tried again until
-// it can be done. kNotImplement: this program does not know how; the timer waits for one that does,
-// as if it had no handler here.
+// it can be done. kNotImplement (-3): what it needs is not there in this program, or in the server
+// that it called; it is tried again, after 1 s, 2 s, up to 5 min, and that does not count either.
 using TimerHandler = std::function<std::int64_t(Transaction& tx, TimerContext& timer)>;
 
 struct TimerInfo {
@@ -238,6 +241,8 @@ class Timers final : public TimerTables {
 
   Result<TimerBean> Plan(const TimerSpec& spec) const;
   void Insert(Transaction& tx, const std::string& id, TimerBean timer);
+  // Replaces the stored timer. Returns its index, which may have changed.
+  Index Store(Transaction& tx, const std::string& id, Index index, TimerBean timer);
   void Remove(Transaction& tx, const std::string& id, const Index& index);
   void ArmAfterCommit(Transaction& tx, const std::string& id, const Index& index,
                       const TimerBean& timer);
@@ -275,6 +280,7 @@ class Timers final : public TimerTables {
   bool LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id, TimerBean timer,
                  std::vector<std::pair<Alarm, std::int64_t>>& alarms);
   void JoinAgain();
+  void LoadAll();
   void RegisterOffline();
   void AnnounceOthers();
 

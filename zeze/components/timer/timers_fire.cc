@@ -35,6 +35,8 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kLong = milliseconds(1);
 
 constexpr milliseconds kOverloadedPutOff(500);
+constexpr milliseconds kUnableMin = std::chrono::seconds(1);
+constexpr milliseconds kUnableMax = std::chrono::minutes(5);
 
 // What one throws concerns neither the rest of its batch nor those that wait for its end.
 void RunLocal(Task& task) {
@@ -95,7 +97,9 @@ void Timers::Fire(Alarm& alarm) {
   if (code == result_code::kSuccess || !application_->engine().running()) return;
   // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
   put_off_.fetch_add(1, std::memory_order_relaxed);
-  const milliseconds delay = PutOffDelay(alarm.attempts);
+  const milliseconds delay = code == result_code::kNotImplement
+                                 ? RetryDelay(alarm.attempts + 1, kUnableMin, kUnableMax)
+                                 : PutOffDelay(alarm.attempts);
   ++alarm.attempts;
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5),
                          "timer {} could not be run (result code {}); it is tried again",
@@ -135,9 +139,7 @@ std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm, LongRun& run) {
     return result_code::kRedoAndRelease;
   }
   if (!run.refuted && clock.Now() - begin >= kLong) run.timer = timer;
-  if (IsPassing(code)) return code;
-  // The same, of what is inside of this timer. The handler has said so.
-  if (code == result_code::kNotImplement) return result_code::kSuccess;
+  if (IsPassing(code) || code == result_code::kNotImplement) return code;
   return FinishFiring(tx, id, timer, context, alarm.key, code);
 }
 
@@ -181,8 +183,7 @@ bool Timers::LeaveOutMissed(Transaction& tx, const std::string& id, const Index&
   }
   if (DueTime(timer) <= now) return true;
   timer.ConcurrentFireSerialNo += 1;
-  tNodes.Edit(tx, index.NodeId)->Timers.Put(id, timer);
-  ArmAfterCommit(tx, id, index, timer);
+  ArmAfterCommit(tx, id, Store(tx, id, index, timer), timer);
   return false;
 }
 
@@ -206,8 +207,8 @@ std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerB
   // The handler may have canceled the timer, or registered it anew.
   const Index* index = tIndexs.Get(tx, id);
   if (index == nullptr) return result_code::kSuccess;
-  const auto node = tNodes.Edit(tx, index->NodeId);
-  const TimerBean* found = node ? node->Timers.Find(id) : nullptr;
+  const auto* node = tNodes.Get(tx, index->NodeId);
+  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(id);
   if (found == nullptr || index->ServerId != server_id_ ||
       found->ConcurrentFireSerialNo != serial || index->SerialId != serial_id) {
     return result_code::kSuccess;
@@ -216,8 +217,8 @@ std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerB
     Remove(tx, id, Index(*index));
     return result_code::kSuccess;
   }
-  node->Timers.Put(id, timer);
-  if (!timer.Parked) ArmAfterCommit(tx, id, *index, timer);
+  const Index stored = Store(tx, id, Index(*index), timer);
+  if (!timer.Parked) ArmAfterCommit(tx, id, stored, timer);
   return result_code::kSuccess;
 }
 

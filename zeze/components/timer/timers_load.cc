@@ -61,6 +61,19 @@ void Timers::JoinAgain() {
   });
 }
 
+// The wall clock was set back: what it planned before may be far away now.
+void Timers::LoadAll() {
+  errands_->Add([this] {
+    TimerRing::Part part;
+    const bool done = Run("load all timers", [&](Transaction& tx) {
+      part = ring_->Whole(tx);
+      return result_code::kSuccess;
+    });
+    if (done) Load(part);
+    return done;
+  });
+}
+
 void Timers::Load(TimerRing::Part part) {
   if (part.head == 0) return;
   errands_->Add([this, node_id = part.head, part]() mutable {
@@ -131,15 +144,18 @@ bool Timers::LoadTimer(Transaction& tx, std::int64_t node_id, const std::string&
     tIndexs.Put(tx, id, index);
   }
   if (timer.Parked) return true;
-  const std::int64_t planned = PlannedTime(timer);
   const std::int64_t grace = options_.misfire_after.count();
+  bool changed = HealPlan(timer, UnixNow());
+  if (changed) ZEZE_LOG_WARNING("timer {} was planned by a wrong clock: it is planned anew", id);
+  const std::int64_t planned = PlannedTime(timer);
   // One that failed is being tried again: that goes on.
   if (timer.FailedTimes == 0 && !ApplyMisfire(timer, UnixNow(), grace)) {
     tIndexs.Remove(tx, id);
     ring_->Remove(tx, node_id, id);
     return true;
   }
-  if (PlannedTime(timer) != planned) tNodes.Edit(tx, node_id)->Timers.Put(id, timer);
+  changed = changed || PlannedTime(timer) != planned;
+  if (changed) index = Store(tx, id, index, timer);
   alarms.emplace_back(AlarmOf(id, index, timer), DueTime(timer));
   return true;
 }

@@ -270,5 +270,29 @@ TEST_F(TimersTest, TheWallClockIsFollowed) {
   server->told.Await(2);
 }
 
+// It was a year ahead for a while: what ran, or was scheduled, by it goes on when it is right again.
+TEST_F(TimersTest, AWallClockThatWasWrongForAWhileLeavesNoTimerBehind) {
+  Open();
+  const std::string daily = server->Schedule(TimerSpec::Cron("count", "0 0 5 * * ?", "UTC"));
+  const std::string often = server->Schedule(TimerSpec::Every("count", 10s, 10s));
+  clock.ShiftSystemTime(24h * 365);
+  clock.Advance(1001ms);
+  server->told.Await(2);
+  const std::string once = server->Schedule(TimerSpec::After("count", 30s));
+  Told local;
+  server->timers.ScheduleLocal(30s, Task("local", [&] { local.Add("local"); }));
+  clock.ShiftSystemTime(-24h * 365);
+  clock.Advance(1001ms);
+  while (server->Find(once)->next_time_ms > Now() + 30'000) std::this_thread::yield();
+  EXPECT_LE(server->Find(often)->next_time_ms, Now() + 10'000);
+  EXPECT_EQ(server->Find(daily)->next_time_ms / 1000, Now() / 86'400'000 * 86'400 + 5 * 3600);
+  ASSERT_TRUE(server->timers.AwaitLoaded(20s));
+  clock.Advance(30010ms);
+  server->told.Await(4);
+  local.Await(1);
+  EXPECT_EQ(server->Effects(once), 1);
+  EXPECT_EQ(server->Effects(often), 2);
+}
+
 }  // namespace
 }  // namespace zeze

@@ -2,8 +2,10 @@
 
 #include "zeze/components/timer/timers.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "Zeze/Builtin/AutoKey.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/bean/any_bean.h"
@@ -235,6 +238,7 @@ TEST_F(TimersTest, RefusesWhatCannotBe) {
     EXPECT_THAT(why(TimerSpec::After("nobody", 1s)), HasSubstr("no handler \"nobody\""));
     EXPECT_THAT(why(TimerSpec::After("count", -1s)), HasSubstr("a delay of -1000 ms"));
     EXPECT_THAT(why(TimerSpec::Every("count", 1s, -1s)), HasSubstr("a period of -1000 ms"));
+    EXPECT_THAT(why(TimerSpec::Every("count", 1s, 0s)), HasSubstr("a period of 0 ms"));
     EXPECT_THAT(why(TimerSpec::Cron("count", "0 0 0 1 1 ? 1999")), HasSubstr("never happens"));
     EXPECT_NE(why(TimerSpec::Cron("count", "what")), "");
     TimerSpec spec = TimerSpec::After("count", 1s);
@@ -463,6 +467,64 @@ TEST_F(TimersTest, EmptyNodesAreUsedAgainAfterARestart) {
     EXPECT_LE(nodes, 20U);
     server->Stop();
   }
+}
+
+// A megabyte each would make records of 50 MB, which each run of each of them writes.
+TEST_F(TimersTest, NodesAreBoundedInBytes) {
+  const auto data = [](std::size_t bytes) {
+    return AnyBean::Of(Zeze::Builtin::AutoKey::BSeedKey{.KeyName = std::string(bytes, 'x')});
+  };
+  std::atomic<bool> grows = false;
+  TimerServer* s = &Open({.extra = [&](Transaction&, TimerContext& timer) {
+    if (grows) timer.SetData(data(1'000'000));
+    return result_code::kSuccess;
+  }});
+  std::vector<std::string> ids;
+  for (int i = 0; i < 20; ++i) {
+    ids.push_back(s->Schedule(TimerSpec::Every("count", 1h, 1h, data(1'000'000))));
+    ids.push_back(s->Schedule(TimerSpec::Every("count", 1h, 1h, data(5000))));
+    ids.push_back(s->Schedule(TimerSpec::Every("count", 1s, 1s, data(10))));
+  }
+  const auto check = [&] {
+    std::size_t most = 0;
+    s->timers.tNodes.WalkCache([&](auto, const auto& node) {
+      std::size_t bytes = 0;
+      for (const auto& [id, timer] : node.Timers) bytes += timer.CustomData.bytes().size();
+      if (node.Timers.size() > 1) most = std::max(most, bytes);
+      return true;
+    });
+    EXPECT_LE(most, 64U * 1024);
+  };
+  check();
+  grows = true;
+  clock.Advance(1010ms);
+  s->told.Await(20);
+  check();
+  for (const std::string& id : ids) {
+    s->Call([&](Transaction& tx) { EXPECT_TRUE(s->timers.SetData(tx, id, data(40'000))); });
+  }
+  check();
+  s->Stop();
+  s = &Open();
+  EXPECT_EQ(s->timers.statistics().armed, ids.size());
+  for (const std::string& id : ids) EXPECT_GT(s->Find(id)->data.bytes().size(), 40'000U);
+}
+
+// What the handler called, or what is inside of the timer, is not there yet: that may change.
+TEST_F(TimersTest, AHandlerThatSaysNotImplementedIsTriedAgain) {
+  std::atomic<int> runs = 0;
+  TimerServer& s = Open({.extra = [&](Transaction&, TimerContext&) -> std::int64_t {
+    return runs++ < 3 ? result_code::kNotImplement : result_code::kSuccess;
+  }});
+  const std::string id = s.Schedule(TimerSpec::After("count", 1s));
+  clock.Advance(1010ms);
+  for (int i = 0; s.told.count() == 0 && i < 100'000; ++i) {
+    clock.Advance(10ms);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(s.Effects(id), 1);
+  EXPECT_EQ(s.timers.statistics().put_off, 3U);
+  EXPECT_EQ(s.timers.statistics().failed, 0U);
 }
 
 TEST_F(TimersTest, LocalTimersAreInMemoryOnly) {

@@ -4,8 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +22,7 @@
 namespace zeze {
 namespace {
 
+using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 
 constexpr std::size_t kWaiting = 32;
@@ -26,13 +30,14 @@ constexpr std::size_t kWaiting = 32;
 class WaitingTimersTest : public ::testing::Test {
  protected:
   // Timers that are called "quick" run; all others wait at the gate.
-  TimerServer& Open() {
+  TimerServer& Open(TimersOptions options = {}) {
     const auto wait = [this](Transaction&, TimerContext& timer) -> std::int64_t {
       if (timer.id() != "quick") gate.Pass();
       return result_code::kSuccess;
     };
-    server = std::make_unique<TimerServer>(directory.path(), SystemClock(),
-                                           TimerSetup{.memory = true, .extra = wait});
+    server = std::make_unique<TimerServer>(
+        directory.path(), SystemClock(),
+        TimerSetup{.timers = std::move(options), .memory = true, .extra = wait});
     server->Start();
     return *server;
   }
@@ -82,6 +87,32 @@ TEST_F(WaitingTimersTest, TimersOfBusyKeysHoldUpOnlyTheirKeys) {
   EXPECT_GE(s.timers.statistics().waiting, 3 * kWaiting - 4);
   gate.Open();
   s.told.Await(5 + 3 * kWaiting);
+  s.Stop();
+}
+
+// Larger: ZEZE_TIMER_RATE timers a second (30000), for ZEZE_TIMER_SECONDS.
+TEST_F(WaitingTimersTest, TimersThatAreLateLoseNoOccurrence) {
+  const auto number = [](const char* name, std::int64_t usual) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? usual : std::stoll(text);
+  };
+  const std::int64_t seconds = number("ZEZE_TIMER_SECONDS", 1);
+  const std::int64_t timers = number("ZEZE_TIMER_RATE", 2000) / 10;
+  gate.Open();
+  TimerServer& s = Open({.misfire_after = 60s});
+  const std::int64_t begin = s.timers.UnixNow() + 1000;
+  std::vector<std::string> ids;
+  EXPECT_EQ(0, s.Call([&](Transaction& tx) {
+    ids.clear();
+    for (std::int64_t i = 0; i < timers; ++i) {
+      const std::int64_t first = begin + i % 100;
+      TimerSpec spec = TimerSpec::Every("count", 1ms * (first - s.timers.UnixNow()), 100ms);
+      spec.end_time_ms = first + 1000 * seconds - 50;
+      ids.push_back(s.timers.Schedule(tx, spec).value());
+    }
+  }));
+  s.told.Await(static_cast<std::size_t>(10 * timers * seconds));
+  for (const std::string& id : ids) EXPECT_EQ(s.Effects(id), 10 * seconds);
   s.Stop();
 }
 
