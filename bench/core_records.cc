@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <thread>
+
+#include <fmt/core.h>
 
 #include "bench/beans.h"
 #include "bench/bench.h"
@@ -18,6 +21,7 @@ namespace zeze::bench {
 namespace {
 
 constexpr std::int64_t kRecords = 100'000;
+constexpr std::int64_t kReadRecords = 10'000;  // Of those, what nobody writes.
 constexpr std::size_t kTen = 10;
 constexpr int kBatch = 32;  // Operations between two looks at the clock.
 
@@ -230,6 +234,65 @@ void Write1Read9(Run& run) {
   Ten(run, "core.write_1_read_9", true, 0.8);
 }
 
+// Each record that a procedure reads must fit to those before it: what that costs for one read, by
+// the number of records, alone and beside a thread that writes others.
+void Opacity(Run& run) {
+  Small ours;
+  ours.Fill(kRecords, SmallValue());
+  const auto read = [&ours](std::int64_t records) -> Work {
+    return [&ours, records](int thread, const std::atomic<bool>& stop) {
+      FastRandom random(static_cast<std::uint64_t>(thread) + 1);
+      std::uint64_t count = 0;
+      for (; !stop.load(std::memory_order_relaxed); count += static_cast<std::uint64_t>(records)) {
+        const std::int64_t first = random.Below(kReadRecords - records);
+        std::int64_t sum = 0;
+        CheckCode(ours.engine.Call("read", [&](Transaction& tx) {
+          sum = 0;
+          for (std::int64_t i = 0; i < records; ++i) {
+            sum += ours.table.Get(tx, first + i)->counter;
+          }
+          return result_code::kSuccess;
+        }));
+        KeepValue(sum);
+      }
+      return count;
+    };
+  };
+  const std::array<std::int64_t, 4> sizes = {2, 16, 100, 1000};
+  for (const bool beside_writer : {false, true}) {
+    std::atomic<bool> end = false;
+    std::thread writer;
+    if (beside_writer) {
+      writer = std::thread([&] {
+        FastRandom random(77);
+        while (!end.load(std::memory_order_relaxed)) {
+          const std::int64_t key = kReadRecords + random.Below(kRecords - kReadRecords);
+          CheckCode(ours.engine.Call("edit", [&](Transaction& tx) {
+            ours.table.Edit(tx, key)->counter += 1;
+            return result_code::kSuccess;
+          }));
+        }
+      });
+    }
+    const Comparison c = Compare(
+        {{1, read(sizes[0])}, {1, read(sizes[1])}, {1, read(sizes[2])}, {1, read(sizes[3])}},
+        run.settings().seconds);
+    end = true;
+    if (writer.joinable()) writer.join();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      run.Report({.name = fmt::format("core.opacity_{}{}", sizes[i],
+                                      beside_writer ? "_beside_writer" : ""),
+                  .value = c.medians[i].cpu_ns,
+                  .unit = "ns CPU a read",
+                  .peer = "16 records",
+                  .peer_value = c.medians[1].cpu_ns,
+                  .ratio = c.CpuRatio(i, 1),
+                  .goal = Goal(),
+                  .note = c.Note(i, 1)});
+    }
+  }
+}
+
 constexpr Benchmark kBenchmarks[] = {
     {"core.same_record", "1 thread edits one record with a bean of 50 variables", &SameRecord},
     {"core.random_edit", "2 threads edit 1 of 100,000 small records", &RandomEdit},
@@ -240,6 +303,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"core.transfer", "2 threads move something between two random records", &Transfer},
     {"core.read_10", "2 threads read ten random records, announced first", &Read10},
     {"core.write_1_read_9", "the same, and change one of them", &Write1Read9},
+    {"core.opacity", "1 thread reads 2, 16, 100 and 1,000 records in one procedure", &Opacity},
 };
 
 }  // namespace

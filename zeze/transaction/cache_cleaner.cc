@@ -187,6 +187,7 @@ bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
     internal::UnlockRecord(record, word);
     return false;
   }
+  versions_.NoteEvicted(Word::Version(word));
   record.word.store(Word::Make(context.NextVersion(), Word::RightOf(word), true) | Word::kDead,
                     std::memory_order_release);
   // A right that somebody is waiting for comes to the dead record, and nobody can use it: Global

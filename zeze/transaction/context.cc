@@ -15,6 +15,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/transaction.h"  // NOLINT(misc-include-cleaner): ~Context destroys one.
+#include "zeze/transaction/version_clock.h"
 
 namespace zeze::internal {
 
@@ -46,8 +47,8 @@ constexpr std::chrono::nanoseconds kStandBackMax = std::chrono::microseconds(64)
 
 constinit thread_local LastContext last_context;
 
-Context::Context(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)
-    : participant(reclaimer), version_source(versions) {}
+Context::Context(Reclaimer& reclaimer, VersionClock& clock)
+    : participant(reclaimer), versions(clock) {}
 
 Context::~Context() = default;
 
@@ -102,7 +103,7 @@ void Context::StandBack() {
   }
 }
 
-ContextPool::ContextPool(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions)
+ContextPool::ContextPool(Reclaimer& reclaimer, VersionClock& versions)
     : reclaimer_(reclaimer), versions_(versions), serial_(++last_pool_serial) {}
 
 ContextPool::~ContextPool() = default;

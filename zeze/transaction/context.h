@@ -16,6 +16,7 @@
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
+#include "zeze/transaction/version_clock.h"
 
 namespace zeze {
 class Transaction;
@@ -58,19 +59,20 @@ struct ContextStatistics {
 };
 
 struct alignas(64) Context {
-  Context(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions);
+  Context(Reclaimer& reclaimer, VersionClock& versions);
   ~Context();
 
-  // Versions are drawn in blocks: unique in the process without a shared line per commit.
+  // Unique in the process, and not below the floor of the moment. Of a change to a record: called
+  // after its lock, and those of everything that changes with it, were taken.
   std::uint64_t NextVersion() {
-    if (next_version == end_version) [[unlikely]] {
-      next_version = version_source.fetch_add(kVersionBlock, std::memory_order_relaxed);
-      end_version = next_version + kVersionBlock;
+    if (next_version == end_version || next_version < versions.floor()) [[unlikely]] {
+      next_version = versions.Draw();
+      end_version = next_version + VersionClock::kBlock;
     }
     return next_version++;
   }
-
-  static constexpr std::uint64_t kVersionBlock = 1 << 16;
+  // Of a record whose value is what the storage has.
+  std::uint64_t NextLoadVersion() { return NextVersion() | VersionClock::kLoad; }
 
   // Waits some microseconds after a lost race. Whoever won has the record in its core's cache and
   // is several times faster as long as nobody fetches it away, so the more races are lost, the
@@ -87,7 +89,7 @@ struct alignas(64) Context {
   ContextStatistics statistics;
 
   alignas(64) Participant participant;
-  std::atomic<std::uint64_t>& version_source;
+  VersionClock& versions;
   std::uint64_t next_version = 0;
   std::uint64_t end_version = 0;
   std::chrono::nanoseconds stand_back{0};
@@ -105,7 +107,7 @@ struct alignas(64) Context {
 // All contexts of an engine. A thread keeps the one it used last; a thread that ends gives it back.
 class ContextPool : public std::enable_shared_from_this<ContextPool> {
  public:
-  ContextPool(Reclaimer& reclaimer, std::atomic<std::uint64_t>& versions);
+  ContextPool(Reclaimer& reclaimer, VersionClock& versions);
   ~ContextPool();
 
   Context* Take();
@@ -119,7 +121,7 @@ class ContextPool : public std::enable_shared_from_this<ContextPool> {
 
  private:
   Reclaimer& reclaimer_;
-  std::atomic<std::uint64_t>& versions_;
+  VersionClock& versions_;
   const std::uint64_t serial_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Context>> all_;

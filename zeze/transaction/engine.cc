@@ -544,7 +544,7 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
     value->birth_era = context.participant.era();
   }
   ValueHeader* old = record.value.exchange(installed, std::memory_order_seq_cst);
-  const std::uint64_t version = context.NextVersion();
+  const std::uint64_t version = context.NextLoadVersion();
   record.flushed_version.store(version, std::memory_order_relaxed);
   record.word.store(Word::Make(version, Word::RightOf(stamp), true), std::memory_order_release);
   if (in_record) {
@@ -708,6 +708,7 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to,
     internal::UnlockRecord(record, word);
     return nullptr;
   }
+  versions_.NoteLowered();
   const std::uint64_t version = context.NextVersion();
   if (!dirty) record.flushed_version.store(version, std::memory_order_relaxed);
   DurabilityTicket* ticket = nullptr;

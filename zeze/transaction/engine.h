@@ -37,6 +37,7 @@
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
+#include "zeze/transaction/version_clock.h"
 
 namespace zeze {
 
@@ -235,7 +236,7 @@ class Engine {
 
   const EngineOptions options_;
   std::atomic<State> state_ = State::kNew;
-  std::atomic<std::uint64_t> versions_ = 1;
+  internal::VersionClock versions_;
 
   // Declared before the reclaimer: contexts end after it has freed what they retired.
   std::shared_ptr<internal::ContextPool> contexts_;

@@ -458,7 +458,7 @@ class Table final : public TableBase {
       const bool alone = engine_->options().coherence == nullptr || memory();
       record->table_index = index_;
       record->birth_era = by.kept_era();
-      const std::uint64_t version = context.NextVersion();
+      const std::uint64_t version = context.NextLoadVersion();
       record->flushed_version.store(version, std::memory_order_relaxed);
       record->word.store(internal::Word::Make(version, alone ? Right::kModify : Right::kInvalid,
                                               storage_ == nullptr),

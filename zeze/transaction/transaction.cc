@@ -41,8 +41,12 @@ using internal::Word;
 namespace {
 
 // Up to here a transaction finds its accesses by looking at each, and checks all earlier reads at
-// every new one; beyond, by a hash index, and at doubling sizes.
+// every new one; beyond, by a hash index, and if the new one may have changed since the last time.
 constexpr std::size_t kLinearMax = 16;
+
+// A transaction that had to look at so many records again advances the clock, which costs every
+// writer a new block of versions, so that old changes can be told from new ones.
+constexpr std::size_t kChecksMax = 256;
 
 // Room for the runs of one transaction object.
 constexpr int kSerialShift = 40;
@@ -169,14 +173,30 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   const std::size_t count = accesses_.size();
   Access& access = AddAccess(table, record, word, value);  // First: a copy has an owner then.
   access.shown = !for_write;
-  if (count < kLinearMax || (count & (count - 1)) == 0) Revalidate(count);
+  if (count < kLinearMax) {
+    Revalidate(count);
+  } else if (!context_.versions.UnchangedSince(moment_, Word::Version(word))) {
+    checks_ += count;
+    RevalidateAll();
+  } else if ((count & (count - 1)) == 0) {
+    RevalidateAll();  // A procedure that has lost its race does not go on for long.
+  }
   return &access;
 }
 
 // User code never sees a mixed state: when it reads something new, everything it read before is
-// still current (rule 7).
+// still current, or was when the new one was last changed (rule 7).
 void Transaction::Revalidate(std::size_t count) {
   if (Record* changed = FirstInvalid(count)) AbortConflict(changed);
+}
+
+void Transaction::RevalidateAll() {
+  if (checks_ >= kChecksMax) {
+    context_.versions.Advance();
+    checks_ = 0;
+  }
+  moment_ = context_.versions.Now();
+  Revalidate(accesses_.size());
 }
 
 Record* Transaction::FirstInvalid(std::size_t count) const {
@@ -511,6 +531,8 @@ void Transaction::Reset() {
   savepoint_ = 0;
   last_savepoint_ = 0;
   last_generation_ = 0;
+  checks_ = 0;
+  moment_ = {};
   aborted_ = false;
   failed_ = false;
   has_durable_ = false;

@@ -31,6 +31,7 @@
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/record_map.h"
+#include "zeze/transaction/version_clock.h"
 
 namespace zeze {
 
@@ -270,6 +271,7 @@ class Transaction {
   internal::Access& AddAccess(TableBase& table, internal::Record& record, std::uint64_t word,
                               internal::ValueHeader* value);
   void Revalidate(std::size_t count);
+  void RevalidateAll();
   internal::Record* FirstInvalid(std::size_t count) const;
   void SaveForUndo(internal::Access& access);
   void MakeWorkingCopy(internal::Access& access);
@@ -327,6 +329,9 @@ class Transaction {
   std::vector<std::pair<internal::ValueHeader*, internal::Disposer>> garbage_;
   std::vector<TableBase*> changed_tables_;
   internal::DurabilityTicket* ticket_ = nullptr;
+  // All that was read was current then; of transactions with more than kLinearMax records.
+  internal::VersionClock::Moment moment_;
+  std::size_t checks_ = 0;  // Records looked at again since the clock was advanced.
   std::uint64_t savepoint_ = 0;  // Serial of the innermost open savepoint.
   std::uint64_t last_savepoint_ = 0;
   std::uint32_t last_generation_ = 0;
