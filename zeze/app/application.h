@@ -165,14 +165,16 @@ class Application {
   // Runs a procedure on the calling thread; inside the body of another one as a nested procedure of
   // that (Engine::Call).
   std::int64_t Call(ProcedureName name, ProcedureBody body,
-                    TransactionLevel level = TransactionLevel::kSerializable) {
-    return engine_->Call(name, body, level);
+                    TransactionLevel level = TransactionLevel::kSerializable,
+                    std::string* cause = nullptr) {
+    return engine_->Call(name, body, level, cause);
   }
 
   // The same as a transaction of its own, inside another procedure too (Engine::CallApart).
   std::int64_t CallApart(ProcedureName name, ProcedureBody body,
-                         TransactionLevel level = TransactionLevel::kSerializable) {
-    return engine_->CallApart(name, body, level);
+                         TransactionLevel level = TransactionLevel::kSerializable,
+                         std::string* cause = nullptr) {
+    return engine_->CallApart(name, body, level, cause);
   }
 
   // Runs a procedure on a worker. Errors: kOverloaded, kShuttingDown; it will then not run, and

@@ -50,11 +50,22 @@ Outcome Transaction::Finish(std::int64_t code) {
     return FinishUnwritten(Outcome::kRolledBack);
   }
   for (std::size_t i = 0; i < accesses_.size(); ++i) {
-    const Access& access = accesses_[i];
-    if (IsWrite(access)) writes_.push_back(static_cast<std::uint32_t>(i));
+    Access& access = accesses_[i];
+    if (!IsWrite(access)) continue;
+    if (IsUnchanged(access)) {
+      access.state = AccessState::kRead;
+    } else {
+      writes_.push_back(static_cast<std::uint32_t>(i));
+    }
   }
   if (!writes_.empty()) return Commit();
   return FinishUnwritten(Outcome::kCommitted);
+}
+
+// An edit that changed nothing is a read.
+bool Transaction::IsUnchanged(const Access& access) {
+  if (access.state != AccessState::kEdited || access.committed == nullptr) return false;
+  return access.table->values_.unchanged(*access.record, *access.working, access.committed);
 }
 
 inline bool Transaction::LeaseExpired() {

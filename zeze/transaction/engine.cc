@@ -53,6 +53,8 @@ namespace {
 // The engine whose AfterDurable action this thread runs.
 thread_local const Engine* acting_engine = nullptr;
 
+constexpr char kNotSaved[] = "it was not saved in time; whether it will be is not known";
+
 }  // namespace
 
 Engine::Engine(EngineOptions options)
@@ -270,19 +272,22 @@ void Engine::UseUp(Context& context) const {
   context.fresh.keys.clear();
 }
 
-std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level) {
+std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level,
+                          std::string* cause) {
   for (Transaction* at = internal::thread_calls.body; at != nullptr; at = at->around_.body) {
-    if (&at->engine_ == this) return at->Call(name, body);
+    if (&at->engine_ == this) return at->Call(name, body, cause);
   }
-  return CallApart(name, body, level);
+  return CallApart(name, body, level, cause);
 }
 
-std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, TransactionLevel level) {
+std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, TransactionLevel level,
+                               std::string* cause) {
   const ContextLease context(contexts_);
   // Enter before the state is looked at: Stop sets it and then waits for everybody inside.
   context->participant.Enter();
   if (state_.load(std::memory_order_seq_cst) != State::kRunning) {
     context->participant.Leave();
+    if (cause != nullptr) *cause = "the engine has not started, or stops";
     return result_code::kClosed;
   }
   if (context->transaction == nullptr) {
@@ -291,6 +296,7 @@ std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, Transacti
   const ScopedActivity activity(name.c_str());
   context->transaction->EnterCall();
   const std::int64_t code = RunAttempts(*context, name, body, level);
+  if (cause != nullptr) context->transaction->TakeCause(*cause);
   context->transaction->LeaveCall();
   if (context->room > checkpoint_->room_kept() || context->room_granted) [[unlikely]]
     checkpoint_->GiveRoom(*context);
@@ -350,11 +356,17 @@ inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome 
                                                 : context.statistics.commits);
     if (!tx.changed_tables_.empty()) tx.DeliverChanges();
     const bool durable = AwaitDurable(tx, true);
-    if (!durable) code = result_code::kUnknown;
+    if (!durable) {
+      code = result_code::kUnknown;
+      tx.failure_ = kNotSaved;
+    }
     actions = durable ? Transaction::When::kCommit : Transaction::When::kRolledBack;
   } else if (outcome == Outcome::kRolledBack) {
     ContextStatistics::Count(context.statistics.rollbacks);
-    if (!AwaitDurable(tx, false)) code = result_code::kUnknown;
+    if (!AwaitDurable(tx, false)) {
+      code = result_code::kUnknown;
+      tx.failure_ = kNotSaved;
+    }
   } else {
     ContextStatistics::Count(context.statistics.rollbacks);
     LogFailure(tx);

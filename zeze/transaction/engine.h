@@ -125,13 +125,19 @@ class Engine {
   // Inside the body of another procedure of this engine, on its thread, it is a nested procedure of
   // that one (Transaction::Call): it commits and is repeated with the procedure around it, and
   // `level` is that of the outermost.
+  //
+  // `cause` is set to a sentence that says why the engine failed the procedure (a record that
+  // cannot be had, too many runs, an expired lease) or what an exception said; to nothing if the
+  // code is what the body returned.
   std::int64_t Call(ProcedureName name, ProcedureBody body,
-                    TransactionLevel level = TransactionLevel::kSerializable);
+                    TransactionLevel level = TransactionLevel::kSerializable,
+                    std::string* cause = nullptr);
 
   // The same as a transaction of its own wherever it is called. What it committed stays if the
   // procedure around it rolls back, and is done again if that one is repeated.
   std::int64_t CallApart(ProcedureName name, ProcedureBody body,
-                         TransactionLevel level = TransactionLevel::kSerializable);
+                         TransactionLevel level = TransactionLevel::kSerializable,
+                         std::string* cause = nullptr);
 
   // The procedure whose call, on this thread, has not returned: its body, an action or a listener
   // runs. Null if there is none.

@@ -92,6 +92,7 @@ Transaction::Transaction(Engine& engine, internal::Context& context)
 Transaction::~Transaction() = default;
 
 void Transaction::Begin(ProcedureName name, TransactionLevel level, int attempt) {
+  failure_.clear();
   name_ = name.c_str();
   level_ = level;
   attempt_ = attempt;
@@ -282,8 +283,9 @@ void Transaction::TellWrites() {
   const std::size_t count = accesses_.size();
   for (std::size_t i = 0; i < count; ++i) {
     TableBase& table = *accesses_[i].table;
-    const bool told = table.tells_writes_ && IsWrite(accesses_[i]) && !accesses_[i].removed_later;
-    if (!told) continue;
+    const Access& access = accesses_[i];
+    const bool told = table.tells_writes_ && IsWrite(access) && !access.removed_later;
+    if (!told || IsUnchanged(access)) continue;
     ByteWriter key;
     table.EncodeRecordKey(*accesses_[i].record, key);
     table.later_removal_->Written(*this, table, key.Release());
@@ -399,10 +401,11 @@ std::int64_t Transaction::Threw(ProcedureName name, const char* what) {
   }
   if (aborted_ || failed_) return result_code::kAbortException;
   ZEZE_LOG_ERROR("procedure {} threw: {}", name.view(), what);
+  failure_ = what;
   return result_code::kException;
 }
 
-std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body) {
+std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body, std::string* cause) {
   ZEZE_REQUIRE(BodyRunsHere(),
                fmt::format("procedure {} was called in a transaction that does not run on this "
                            "thread",
@@ -419,6 +422,8 @@ std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body) {
   savepoint_ = outer;
   if (aborted_ || failed_) throw TransactionAborted{};  // Ends the outer procedures as well.
   if (code != result_code::kSuccess) RollbackTo(undo_mark, action_mark);
+  std::string failure = std::exchange(failure_, {});
+  if (cause != nullptr) *cause = std::move(failure);
   return code;
 }
 

@@ -106,6 +106,9 @@ struct ValueOperations {
   ValueHeader* (*copy)(Participant& by, const ValueHeader& value);
   void (*assign)(ValueHeader& to, const ValueHeader& from);
   Disposer dispose;
+  // Whether the edited value is what the record had; false if that cannot be told cheaply. The
+  // answer counts only if the record's word is found unchanged later.
+  bool (*unchanged)(const Record& record, const ValueHeader& edited, const ValueHeader* committed);
   // Sets the bean's version variable to the old value's plus one; null if it has none.
   void (*raise_version)(ValueHeader& value, const ValueHeader* old);
 
@@ -138,8 +141,8 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // Runs a nested procedure: a result other than 0, or an exception, undoes what it did and nothing
-  // else. Returns its result.
-  std::int64_t Call(ProcedureName name, ProcedureBody body);
+  // else. Returns its result; `cause` as Engine::Call.
+  std::int64_t Call(ProcedureName name, ProcedureBody body, std::string* cause = nullptr);
 
   // Runs after the commit, in the order of registration, on this thread. Dropped if the nested
   // procedure that registered it rolls back. A crash right after the commit may lose both the
@@ -280,6 +283,7 @@ class Transaction {
   std::int64_t Threw(ProcedureName name, const char* what);
 
   internal::Outcome Fail(std::int64_t code, std::string message);
+  void TakeCause(std::string& cause) { cause = std::exchange(failure_, {}); }
   internal::Outcome FinishFailed();
   bool RefusedByListener();
   bool LeaseExpired();
@@ -296,6 +300,7 @@ class Transaction {
     return access.state == internal::AccessState::kEdited ||
            (access.state == internal::AccessState::kRemoved && access.committed != nullptr);
   }
+  static bool IsUnchanged(const internal::Access& access);
   void Install(internal::Access& access, std::uint64_t epoch);
   void LogCommit(std::uint64_t epoch, std::uint64_t action_order);
   void MakeTicket(std::uint64_t action_order);
@@ -343,7 +348,7 @@ class Transaction {
   bool no_room_ = false;         // For them.
   bool tells_writes_ = false;    // A table was written whose LaterRemoval wants to know.
   std::int64_t failure_code_ = 0;
-  std::string failure_;
+  std::string failure_;  // Why it failed; of the last procedure that did.
   internal::Record* culprit_ = nullptr;
 };
 

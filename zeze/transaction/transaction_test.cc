@@ -317,6 +317,100 @@ TEST_F(TransactionTest, TheVersionVariableCountsCommits) {
   EXPECT_EQ(3, bags.ReadCopy("a").value()->version);
 }
 
+TEST_F(TransactionTest, AnEditThatChangedNothingCommitsNothing) {
+  Set(1, 100);
+  ASSERT_EQ(0, engine->Call("push", [&](Transaction& tx) {
+    bags.GetOrAdd(tx, "a")->items.PushBack(1);
+    return 0;
+  }));
+  ASSERT_TRUE(engine->CheckpointNow().ok());
+  const EngineStatistics before = engine->statistics();
+  int changes = 0;
+  accounts.AddListener([&](const RecordChange<std::int64_t, BAccount>&) { ++changes; });
+  int other_runs = 0;
+
+  EXPECT_EQ(0, engine->Call("looks", [&](Transaction& tx) -> std::int64_t {
+    ++other_runs;
+    accounts.Get(tx, 1);
+    if (other_runs > 1) return 0;
+    EXPECT_EQ(0, engine->CallApart("edits nothing", [&](Transaction& other) -> std::int64_t {
+      const auto account = accounts.Edit(other, 1);
+      account->balance += 5;
+      account->balance -= 5;
+      if (const auto bag = bags.Edit(other, "a")) bag->names.Erase(77);
+      EXPECT_EQ(1, other.Call("rolls back", [&](Transaction& inner) -> std::int64_t {
+        accounts.Edit(inner, 1)->balance = 1;
+        return 1;
+      }));
+      return 0;
+    }));
+    return 0;
+  }));
+
+  EXPECT_EQ(1, other_runs) << "its read is still true";
+  EXPECT_EQ(0, changes);
+  EXPECT_EQ(before.commits, engine->statistics().commits);
+  EXPECT_EQ(1, bags.ReadCopy("a").value()->version);
+  ASSERT_TRUE(engine->CheckpointNow().ok());
+  EXPECT_EQ(before.checkpoint.records_flushed, engine->statistics().checkpoint.records_flushed);
+}
+
+// It is a read: what it saw must be true when the procedure ends.
+TEST_F(TransactionTest, AnEditThatChangedNothingIsValidated) {
+  Set(1, 100);
+  Set(2, 0);
+  int runs = 0;
+
+  EXPECT_EQ(0, engine->Call("copy", [&](Transaction& tx) -> std::int64_t {
+    const auto source = accounts.Edit(tx, 1);
+    const std::int64_t seen = source->balance;
+    if (++runs == 1) Set(1, 500);
+    accounts.Edit(tx, 2)->balance = seen;
+    return 0;
+  }));
+
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(500, Balance(2));
+}
+
+TEST_F(TransactionTest, TheCallerLearnsWhyItFailed) {
+  Set(1, 100);
+  std::string cause = "of before";
+  const auto call = [&](ProcedureBody body) {
+    return engine->Call("fails", body, TransactionLevel::kSerializable, &cause);
+  };
+
+  EXPECT_EQ(0, call([](Transaction&) -> std::int64_t { return 0; }));
+  EXPECT_EQ("", cause);
+  EXPECT_EQ(result_code::kException,
+            call([](Transaction&) -> std::int64_t { throw std::runtime_error("out of luck"); }));
+  EXPECT_EQ("out of luck", cause);
+  EXPECT_EQ(42, call([](Transaction&) -> std::int64_t { return 42; }));
+  EXPECT_EQ("", cause) << "the code is the body's own";
+  EXPECT_EQ(result_code::kTooManyTry, call([&](Transaction& tx) -> std::int64_t {
+              Set(1, accounts.Get(tx, 1)->balance + 1);
+              return 0;
+            }));
+  EXPECT_THAT(cause, HasSubstr("record 1 of table test_accounts was changed by others"));
+  EXPECT_EQ(result_code::kException, call([&](Transaction& tx) -> std::int64_t {
+              bags.Get(tx, std::string(100'000, 'x'));
+              return 0;
+            }));
+  EXPECT_THAT(cause, HasSubstr("a key of table test_bags is 100"));
+  std::string inner;
+  EXPECT_EQ(3, call([&](Transaction& tx) -> std::int64_t {
+              const auto throws = [&](Transaction& nested) -> std::int64_t {
+                accounts.Edit(nested, 77)->balance = 1;
+                return 0;
+              };
+              EXPECT_EQ(result_code::kException, tx.Call("inner", throws, &inner));
+              return 3;
+            }));
+  EXPECT_EQ("record 77 of table test_accounts does not exist: test the handle before using it",
+            inner);
+  EXPECT_EQ("", cause);
+}
+
 TEST_F(TransactionTest, TwoTransactionsInOneThreadConflict) {
   Set(1, 100);
   int runs = 0;

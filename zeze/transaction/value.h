@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +14,13 @@
 #include <utility>
 
 #include "zeze/base/function_ref.h"
+#include "zeze/bean/any_bean.h"
+#include "zeze/bean/field.h"
+#include "zeze/bean/hash.h"
+#include "zeze/serialize/binary.h"
+#include "zeze/serialize/decimal.h"
+#include "zeze/serialize/id128.h"
+#include "zeze/serialize/vector.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/transaction.h"
@@ -81,6 +89,14 @@ struct ValueInRecord {
     }
   }
 
+  // Perhaps torn, as Fetch.
+  bool Holds(const V& value) const {
+    for (std::size_t i = 0; i < Words::kCount; ++i) {
+      if (words[i].load(std::memory_order_acquire) != Words::Get(value, i)) return false;
+    }
+    return true;
+  }
+
   std::array<std::atomic<std::uint64_t>, Words::kCount> words;
 };
 
@@ -118,6 +134,30 @@ void DisposeValue(Participant& by, void* object) {
   by.Free(value, sizeof(Value<V>));
 }
 
+// Whether two variables are equal, if that can be told without walking through them: containers are
+// if they share their contents.
+template <typename T>
+bool CertainlySame(const T& a, const T& b) {
+  if constexpr (requires { a.IsSameAs(b); }) {
+    return a.IsSameAs(b);
+  } else if constexpr (BeanType<T>) {
+    bool same = true;
+    T::ForEachField([&](const Field&, auto member) {
+      same = same && CertainlySame(a.*member, b.*member);
+    });
+    if constexpr (HasBaseBean<T>) same = same && CertainlySame(a.base, b.base);
+    if constexpr (HasUnknownFields<T>) same = same && a.unknown_fields == b.unknown_fields;
+    return same;
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || VectorValue<T> ||
+                       std::same_as<T, std::string> || std::same_as<T, Binary> ||
+                       std::same_as<T, Decimal> || std::same_as<T, Id128> ||
+                       std::same_as<T, AnyBean>) {
+    return SameKey(a, b);
+  } else {
+    return false;
+  }
+}
+
 template <typename K, typename V>
 const ValueOperations& ValueOperationsOf() {
   static const ValueOperations operations = [] {
@@ -137,6 +177,16 @@ const ValueOperations& ValueOperationsOf() {
       static_cast<Value<V>&>(to).value = static_cast<const Value<V>&>(from).value;
     };
     o.dispose = &DisposeValue<V>;
+    o.unchanged = [](const Record& record, const ValueHeader& edited,
+                     [[maybe_unused]] const ValueHeader* committed) {
+      const V& value = static_cast<const Value<V>&>(edited).value;
+      if constexpr (kLivesInRecord<V>) {
+        return static_cast<const RecordWithValue<K, V>&>(record).value_in_record.Holds(value);
+      } else {
+        (void)record;
+        return CertainlySame(value, static_cast<const Value<V>*>(committed)->value);
+      }
+    };
     if constexpr (requires { V::kVersion; }) {
       o.raise_version = [](ValueHeader& to, const ValueHeader* old) {
         const auto before =
