@@ -36,9 +36,18 @@ constexpr auto kCleanPeriod = std::chrono::milliseconds(100);
 constexpr auto kRoomWaitMax = std::chrono::seconds(30);
 constexpr std::size_t kScanSlots = 1024;
 
+constexpr std::size_t kAbsencesMin = 1024;
+constexpr int kRestFactor = 15;  // Sweeps for absent records take a sixteenth of a core at most.
+
 // A miss waits while the cache is more than this above its capacity.
 constexpr std::size_t HighWater(std::size_t capacity) {
   return capacity + std::max<std::size_t>(capacity / 20, 4);
+}
+
+// How far a cache may be above its capacity because of records in use: a little more than there
+// are, so that a sweep, which must pass over them, finds enough to be worth it.
+constexpr std::size_t Allowance(std::size_t in_use) {
+  return in_use + in_use / 16;
 }
 
 }  // namespace
@@ -119,14 +128,16 @@ void Engine::CleanLoop() {
 
 Result<void> Engine::AwaitCacheRoom(TableBase& table) {
   const std::size_t capacity = table.options_.cache_capacity;
-  if (capacity == 0 || table.memory() || table.records_.size() < capacity) return {};
+  if (!table.evicts() || table.records_.size() < capacity) return {};
+  if (table.records_.size() < capacity + Allowance(RecordsInUse())) return {};
   const MutexLock lock(mutex_);
   if (!clean_wanted_) {
     clean_wanted_ = true;
     wake_.NotifyAll();
   }
   const auto deadline = options_.clock->Now() + kRoomWaitMax;
-  while (table.records_.size() >= HighWater(capacity) && !stop_threads_) {
+  while (table.records_.size() >= HighWater(capacity) + Allowance(RecordsInUse()) &&
+         !stop_threads_) {
     if (options_.clock->WaitUntil(room_, mutex_, deadline)) continue;
     return Error(ErrorCode::kOverloaded,
                  fmt::format("the cache of table {} is full ({} records) and nothing can be "
@@ -136,28 +147,72 @@ Result<void> Engine::AwaitCacheRoom(TableBase& table) {
   return {};
 }
 
+std::size_t Engine::RecordsInUse() const {
+  std::size_t sum = 0;
+  contexts_->ForEach([&sum](Context& context) { sum += context.pins.count(); });
+  return sum;
+}
+
 void Engine::CleanCaches(Context& context) {
+  bool crowded = false;
+  bool unsaved = false;
   for (TableBase* table : tables_) {
-    const std::size_t capacity = table->options_.cache_capacity;
-    if (capacity == 0 || table->memory()) continue;
-    if (table->records_.size() <= capacity) continue;
-    CleanTable(context, *table);
-    const MutexLock lock(mutex_);
-    room_.NotifyAll();
-    if (table->records_.size() > capacity && !flush_wanted_) {
-      flush_wanted_ = true;  // The rest is unsaved.
-      wake_.NotifyAll();
-    }
+    if (table->storage_ == nullptr) ForgetAbsent(context, *table);
+    if (!table->evicts() || table->records_.size() <= table->options_.cache_capacity) continue;
+    crowded = true;
+    if (CleanTable(context, *table)) unsaved = true;
   }
+  if (!crowded) return;
+  const MutexLock lock(mutex_);
+  room_.NotifyAll();
+  if (unsaved && !flush_wanted_) {
+    flush_wanted_ = true;
+    wake_.NotifyAll();
+  }
+}
+
+// True: the cache is still too large, because of unsaved records.
+bool Engine::CleanTable(Context& context, TableBase& table) {
+  const std::size_t capacity = table.options_.cache_capacity;
+  const std::size_t in_use = RecordsInUse();
+  if (table.records_.size() <= capacity + Allowance(in_use)) return false;
+  const Swept swept = Sweep(context, table, capacity - capacity / 50 + in_use, false);
+  return swept.unsaved != 0 && table.records_.size() > capacity + in_use;
+}
+
+// A table without a storage keeps its records, but not the keys that it was asked for in vain or
+// that were removed.
+void Engine::ForgetAbsent(Context& context, TableBase& table) {
+  const std::size_t absences = table.absences_.load(std::memory_order_relaxed);
+  if (absences <= std::max(kAbsencesMin, table.records_.size() / 4)) return;
+  const auto begin = options_.clock->Now();
+  if (begin < table.rest_until_) return;
+  table.absences_.fetch_sub(absences, std::memory_order_relaxed);
+  const Swept swept = Sweep(context, table, 0, true);
+  table.absences_.fetch_add(swept.left, std::memory_order_relaxed);  // Next time, perhaps.
+  const auto end = options_.clock->Now();
+  table.rest_until_ = end + kRestFactor * (end - begin);
 }
 
 // The hand passes over the records in slot order; what was used since it passed last stays once
 // more. Two rounds at most, so that a cache full of unsaved records does not spin.
-std::size_t Engine::CleanTable(Context& context, TableBase& table) {
-  const std::size_t capacity = table.options_.cache_capacity;
-  const std::size_t target = capacity - capacity / 50;
+//
+// What a running transaction uses stays: it was pinned before it was marked as accessed, and its
+// pin is looked for after the mark was cleared, that is, not in the same round. A record that is
+// opened just while it is evicted is looked for again, or costs its transaction another run.
+Engine::Swept Engine::Sweep(Context& context, TableBase& table, std::size_t target,
+                            bool absent_only) {
+  std::vector<const Record*> in_use;
+  const auto find_in_use = [&] {
+    in_use.clear();
+    contexts_->ForEach([&in_use](Context& other) { other.pins.AppendTo(in_use); });
+    std::sort(in_use.begin(), in_use.end());
+  };
+  find_in_use();
   std::vector<Record*> records;
   std::size_t evicted = 0;
+  std::size_t unsaved = 0;
+  std::size_t left = 0;
   for (std::size_t shards = 0; shards < 2 * RecordMap::kShardCount;) {
     if (table.records_.size() <= target) break;
     records.clear();
@@ -165,34 +220,48 @@ std::size_t Engine::CleanTable(Context& context, TableBase& table) {
     table.hand_slot_ = table.records_.Scan(context.participant, table.hand_shard_, table.hand_slot_,
                                            kScanSlots, records);
     for (Record* record : records) {
-      if (record->accessed.exchange(0, std::memory_order_relaxed) != 0) continue;
-      if (TryEvict(context, table, *record)) ++evicted;
+      if (absent_only && record->value.load(std::memory_order_relaxed) != nullptr) continue;
+      Eviction eviction = Eviction::kInUse;
+      if (record->accessed.load(std::memory_order_relaxed) != 0) {
+        record->accessed.store(0, std::memory_order_relaxed);
+      } else if (!std::binary_search(in_use.begin(), in_use.end(), record)) {
+        eviction = TryEvict(context, table, *record);
+      }
+      const bool last_round = shards >= RecordMap::kShardCount;
+      if (eviction == Eviction::kDone) ++evicted;
+      if (eviction == Eviction::kUnsaved) ++unsaved;
+      if (eviction != Eviction::kDone && last_round) ++left;
     }
     context.participant.Leave();
     if (table.hand_slot_ == 0) {
       table.hand_shard_ = (table.hand_shard_ + 1) % RecordMap::kShardCount;
-      ++shards;
+      if (++shards == RecordMap::kShardCount) find_in_use();
     }
   }
   table.evictions_.fetch_add(evicted, std::memory_order_relaxed);
-  return evicted;
+  return {.unsaved = unsaved, .left = left};
 }
 
-// Only what the storage has and no repeated run wants (rule 3).
-bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
+// Only what the storage has and no repeated run wants (rule 3); or, without a storage, what is
+// absent.
+Engine::Eviction Engine::TryEvict(Context& context, TableBase& table, Record& record) {
   std::uint64_t word = 0;
-  if (record.intent.load(std::memory_order_acquire) != 0) return false;
-  if (!internal::TryLockRecord(record, word)) return false;
-  if (Word::Dead(word) || record.Dirty(word) || record.aside != 0) {
+  if (record.intent.load(std::memory_order_acquire) != 0) return Eviction::kInUse;
+  if (!internal::TryLockRecord(record, word)) return Eviction::kInUse;
+  const bool unsaved = record.Dirty(word) || record.aside != 0;
+  const bool wanted =
+      record.accessed.load(std::memory_order_relaxed) != 0 ||
+      (table.storage_ == nullptr && record.value.load(std::memory_order_relaxed) != nullptr);
+  if (Word::Dead(word) || unsaved || wanted) {
     internal::UnlockRecord(record, word);
-    return false;
+    return unsaved ? Eviction::kUnsaved : Eviction::kInUse;
   }
   versions_.NoteEvicted(Word::Version(word));
   record.word.store(Word::Make(context.NextVersion(), Word::RightOf(word), true) | Word::kDead,
                     std::memory_order_release);
   // A right that somebody is waiting for comes to the dead record, and nobody can use it: Global
   // believes at most too much. Waiting for it here would keep the other records.
-  if (options_.coherence != nullptr && Word::RightOf(word) != Right::kInvalid) {
+  if (options_.coherence != nullptr && !table.memory() && Word::RightOf(word) != Right::kInvalid) {
     std::string key;
     GlobalKey(record, key);
     options_.coherence->Release(key);
@@ -210,7 +279,7 @@ bool Engine::TryEvict(Context& context, TableBase& table, Record& record) {
   } else {
     context.participant.Retire(&record, record.birth_era, table.record_disposer());
   }
-  return true;
+  return Eviction::kDone;
 }
 
 // A log may name a record that was read unsaved, and that was saved and evicted since. It is freed

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -153,6 +154,203 @@ TEST_F(CacheTest, RecordsMayBeEvictedBeforeTheirCheckpointHasEnded) {
 
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(i, Read(accounts, i));
 }
+
+// --- records in use ---
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::int64_t kManyRecords = 50'000;
+#else
+constexpr std::int64_t kManyRecords = 1'000'000;
+#endif
+
+class LargeProcedureTest : public testing::EngineTest,
+                           public ::testing::WithParamInterface<std::size_t> {};
+
+TEST_P(LargeProcedureTest, UsesManyTimesMoreRecordsThanTheCacheHolds) {
+  account_options.cache_capacity = GetParam();
+  Open();
+
+  int runs = 0;
+  EXPECT_EQ(0, engine->Call("write many", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    for (std::int64_t i = 0; i < kManyRecords; ++i) {
+      accounts.Put(tx, i, BAccount{.balance = i, .owner = {}});
+    }
+    return 0;
+  }));
+  EXPECT_EQ(1, runs);
+
+  // The cache is back at its capacity soon, and is filled again with what is in the storage.
+  while (accounts.statistics().cached > GetParam() * 11 / 10) std::this_thread::yield();
+  std::int64_t sum = 0;
+  EXPECT_EQ(0, engine->Call("read many", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    sum = 0;
+    for (std::int64_t i = 0; i < kManyRecords; ++i) sum += accounts.Get(tx, i)->balance;
+    return 0;
+  }));
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(kManyRecords * (kManyRecords - 1) / 2, sum);
+  while (accounts.statistics().cached > GetParam() * 11 / 10) std::this_thread::yield();
+}
+
+// Another one changes a record meanwhile: the second run finds its own intents without searching
+// through all of them.
+TEST_P(LargeProcedureTest, RunsAgainAfterALostRace) {
+  account_options.cache_capacity = GetParam();
+  Open();
+  ASSERT_EQ(0, Put(accounts, 1, 1));
+
+  int runs = 0;
+  EXPECT_EQ(0, engine->Call("write many", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    for (std::int64_t i = 0; i < kManyRecords / 10; ++i) accounts.GetOrAdd(tx, i)->balance += 1;
+    if (runs == 1) {
+      EXPECT_EQ(0, Put(accounts, 1, 5));  // In a context of its own.
+    }
+    return 0;
+  }));
+
+  EXPECT_EQ(2, runs);
+  EXPECT_EQ(6, Read(accounts, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Capacities, LargeProcedureTest, ::testing::Values(100, 100'000),
+                         [](const auto& capacity) { return std::to_string(capacity.param); });
+
+// Together they use more than the cache holds.
+TEST_F(CacheTest, SmallProceduresUnderPressureLoseNoRaceAgainstTheCleaner) {
+  account_options.cache_capacity = 50;
+  Open();
+  constexpr std::int64_t kKeys = 4000;
+  constexpr std::int64_t kPerThread = kKeys / 4;  // Threads do not meet.
+  for (std::int64_t i = 0; i < kKeys; ++i) Store(accounts, i, 1);
+  std::atomic<int> runs = 0;
+  std::vector<std::thread> threads;
+  for (std::int64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::int64_t i = 0; i < 1000; ++i) {
+        EXPECT_EQ(0, engine->Call("pressed", [&](Transaction& tx) -> std::int64_t {
+          ++runs;
+          std::int64_t sum = 0;
+          for (std::int64_t n = 0; n < 30; ++n) {
+            sum += accounts.Get(tx, t * kPerThread + (i * 7 + n * 13) % kPerThread)->balance;
+          }
+          accounts.Edit(tx, t * kPerThread + i)->balance += 0;
+          return sum == 30 ? 0 : 1;
+        }));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  // One that opens a record in the moment of its eviction may run again.
+  EXPECT_LE(runs, 4000 + 40);
+}
+
+TEST_F(CacheTest, WhatAWaitingProcedureHasReadStaysHoweverManyOthersAreRead) {
+  account_options.cache_capacity = 50;
+  Open();
+  for (std::int64_t i = 0; i < 20; ++i) Store(accounts, i, i);
+  Gate gate;
+  std::atomic<int> runs = 0;
+  std::thread waiting([&] {
+    EXPECT_EQ(0, engine->Call("waiting", [&](Transaction& tx) -> std::int64_t {
+      ++runs;
+      for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(i, accounts.Get(tx, i)->balance);
+      gate.Pass();
+      return 0;
+    }));
+  });
+  gate.AwaitArrivals(1);
+  for (std::int64_t i = 1000; i < 5000; ++i) {
+    ASSERT_EQ(std::nullopt, Read(accounts, i));
+    ASSERT_LE(accounts.statistics().cached, 80U) << "others are evicted as ever";
+  }
+  gate.Open();
+  waiting.join();
+
+  EXPECT_EQ(1, runs);
+}
+
+// --- tables without a storage ---
+
+TEST_F(CacheTest, WithoutAStorageNothingIsEvicted) {
+  options.storage = nullptr;
+  account_options.cache_capacity = 100;
+  Open();
+
+  for (std::int64_t i = 0; i < 5000; ++i) ASSERT_EQ(0, Put(accounts, i, i));
+
+  for (std::int64_t i = 0; i < 5000; ++i) ASSERT_EQ(i, Read(accounts, i));
+  EXPECT_EQ(0U, accounts.statistics().evictions);
+}
+
+class AbsentRecordsTest : public testing::EngineTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  // A few are kept until there are enough to be worth a sweep.
+  static constexpr std::size_t kKeptMax = 5000;
+
+  void AwaitFewRecords() {
+    while (scratch.statistics().cached > kKeptMax) {
+      EXPECT_TRUE(engine->CheckpointNow().ok());  // In groups they are ties until they are saved.
+    }
+  }
+};
+
+TEST_P(AbsentRecordsTest, AMemoryTableDoesNotKeepKeysThatItOnlyWasAskedFor) {
+  durable_ledger = GetParam();
+  Open();
+  for (std::int64_t i = 0; i < 1000; ++i) ASSERT_EQ(0, Put(scratch, i, i));
+
+  for (std::int64_t i = 1000; i < 200'000; ++i) {
+    ASSERT_EQ(0, engine->Call("look", [&](Transaction& tx) -> std::int64_t {
+      return scratch.Contains(tx, i) ? 1 : 0;
+    }));
+  }
+  AwaitFewRecords();
+
+  for (std::int64_t i = 0; i < 1000; ++i) ASSERT_EQ(i, Read(scratch, i));
+}
+
+TEST_P(AbsentRecordsTest, AMemoryTableDoesNotKeepKeysOfRemovedRecords) {
+  durable_ledger = GetParam();
+  Open();
+  for (std::int64_t i = 0; i < 100'000; ++i) ASSERT_EQ(0, Put(scratch, i, i));
+  ASSERT_EQ(100'000U, scratch.statistics().cached);
+
+  for (std::int64_t i = 1000; i < 100'000; ++i) {
+    ASSERT_EQ(0, engine->Call("remove", [&](Transaction& tx) -> std::int64_t {
+      return scratch.Remove(tx, i) ? 0 : 1;
+    }));
+  }
+  AwaitFewRecords();
+
+  for (std::int64_t i = 0; i < 1000; ++i) ASSERT_EQ(i, Read(scratch, i));
+  ASSERT_EQ(0, Put(scratch, 5000, 7));
+  EXPECT_EQ(7, Read(scratch, 5000));
+}
+
+// A procedure that found nothing is believed although thousands of absent records go meanwhile.
+TEST_P(AbsentRecordsTest, WhatAProcedureFoundAbsentStaysUntilItEnds) {
+  durable_ledger = GetParam();
+  Open();
+  int runs = 0;
+
+  EXPECT_EQ(0, engine->Call("waiting", [&](Transaction& tx) -> std::int64_t {
+    ++runs;
+    for (std::int64_t i = 0; i < 100; ++i) EXPECT_FALSE(scratch.Contains(tx, i));
+    if (runs > 1) return 0;
+    for (std::int64_t i = 1000; i < 100'000; ++i) EXPECT_EQ(std::nullopt, Read(scratch, i));
+    AwaitFewRecords();
+    return 0;
+  }));
+
+  EXPECT_EQ(1, runs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, AbsentRecordsTest, ::testing::Bool(),
+                         [](const auto& mode) { return mode.param ? "Groups" : "Whole"; });
 
 // Two threads that miss the same key at once get one record between them: with two, each would
 // validate its own.
@@ -341,6 +539,29 @@ TEST_F(WalkTest, AWalkStopsWhenTheVisitorSaysSoAndMayRunProcedures) {
   EXPECT_EQ(4U, walked.value());
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(100, Read(accounts, 3));
+}
+
+// The table grows in the middle of the walk, and again and again.
+TEST_F(WalkTest, AWalkOfAGrowingMemoryTableGivesEachRecordOnce) {
+  Open();
+  constexpr std::int64_t kBefore = 50'000;
+  for (std::int64_t i = 0; i < kBefore; ++i) ASSERT_EQ(0, Put(scratch, i, i));
+  std::vector<int> given(2 * kBefore + 400'000);
+  std::int64_t next = kBefore;
+
+  const auto walked = scratch.Walk([&](std::int64_t key, const BAccount&) {
+    ++given[static_cast<std::size_t>(key)];
+    for (int n = 0; n < 4 && next < kBefore + 200'000; ++n, ++next) {
+      EXPECT_EQ(0, Put(scratch, next, next));
+    }
+    return true;
+  });
+
+  ASSERT_TRUE(walked.ok());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    ASSERT_LE(given[i], 1) << "record " << i;
+    ASSERT_TRUE(given[i] == 1 || i >= static_cast<std::size_t>(kBefore)) << "record " << i;
+  }
 }
 
 // Even keys exist all the time, odd ones come and go, everything is saved and evicted meanwhile.

@@ -350,6 +350,7 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
     record.flushed_version.store(version, std::memory_order_relaxed);
   }
   record.write_epoch = epoch;
+  if (next == nullptr) table.NoteAbsence();
   if (has_listeners) {
     const std::lock_guard lock(table.changes_mutex_);
     // Whoever delivers it reads the new value too: it must not be freed before this procedure ends.

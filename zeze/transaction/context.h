@@ -14,6 +14,7 @@
 
 #include "zeze/base/executor.h"
 #include "zeze/transaction/coherence.h"
+#include "zeze/transaction/pins.h"
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/version_clock.h"
@@ -102,6 +103,8 @@ struct alignas(64) Context {
   bool room_granted = false;  // To the procedure that runs, after it had waited.
   FreshRights fresh;
   std::unique_ptr<Transaction> transaction;
+  // What the transaction, or whoever else has the context, must find in the cache until it ends.
+  Pins pins;
 };
 
 // All contexts of an engine. A thread keeps the one it used last; a thread that ends gives it back.

@@ -243,7 +243,7 @@ void Engine::DisposeTables() {
   for (TableBase* table : tables_) {
     for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
       records.clear();
-      table->records_.Scan(by, shard, 0, ~std::size_t{0} / 2, records);
+      table->records_.Snapshot(by, shard, records);
       for (Record* record : records) {
         ValueHeader* value = record->value.load();
         if (value != nullptr && !table->values_.in_record()) table->values_.dispose(by, value);
@@ -339,6 +339,7 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
       if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
       tx.TakeIntents();
       tx.Reset();
+      for (Record* record : tx.intents_) context.pins.Add(record);
       continue;
     }
     if (!tx.intents_.empty()) tx.ReleaseIntents();
@@ -689,7 +690,7 @@ void Engine::ForEachRight(FunctionRef<void(std::string_view global_key, Right ri
     for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
       records.clear();
       context->participant.Enter();
-      table->records_.Scan(context->participant, shard, 0, ~std::size_t{0} / 2, records);
+      table->records_.Snapshot(context->participant, shard, records);
       for (const Record* record : records) {
         const std::uint64_t word = record->word.load(std::memory_order_acquire);
         if (Word::Dead(word)) continue;

@@ -188,7 +188,8 @@ class Engine {
   // The procedure of the context has ended: others may have the rights that it asked for.
   void UseUp(internal::Context& context) const;
 
-  // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits.
+  // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits. What
+  // running transactions use does not count: only their end gives that room.
   // An error: there was no room for a long time, because unsaved records cannot be evicted.
   Result<void> AwaitCacheRoom(TableBase& table);
 
@@ -232,9 +233,18 @@ class Engine {
 
   void CheckpointLoop();
   void CleanLoop();
+  enum class Eviction : std::uint8_t { kDone, kUnsaved, kInUse };
+  struct Swept {
+    std::size_t unsaved = 0;  // Records that would have gone but for this.
+    std::size_t left = 0;     // What the last round left, for any reason.
+  };
+
+  std::size_t RecordsInUse() const;
   void CleanCaches(internal::Context& context);
-  std::size_t CleanTable(internal::Context& context, TableBase& table);
-  bool TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
+  bool CleanTable(internal::Context& context, TableBase& table);
+  void ForgetAbsent(internal::Context& context, TableBase& table);
+  Swept Sweep(internal::Context& context, TableBase& table, std::size_t target, bool absent_only);
+  Eviction TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
   void FreeLimbo(internal::Context& context);
   void StopThreads();
   void StopActions(ThreadPool::Pending pending);

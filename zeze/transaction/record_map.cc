@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -103,15 +104,22 @@ void RecordMap::Remove(Participant& by, std::uint64_t hash, Record* record) {
   size_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void RecordMap::Snapshot(Participant& by, std::size_t shard, std::vector<Record*>& records) const {
+  const std::lock_guard lock(shards_[shard].mutex);
+  Scan(by, shard, 0, std::numeric_limits<std::size_t>::max(), records);
+}
+
 std::size_t RecordMap::Scan(Participant& by, std::size_t shard, std::size_t from, std::size_t count,
                             std::vector<Record*>& records) const {
   Slots* slots = by.Protect(shards_[shard].slots);
-  const std::size_t end = std::min(from + count, slots->mask + 1);
+  const std::size_t size = slots->mask + 1;
+  if (from >= size) return 0;  // The shard was larger when it was left.
+  const std::size_t end = from + std::min(count, size - from);
   for (std::size_t i = from; i < end; ++i) {
     const std::uint64_t slot = by.Protect(slots->entries()[i]);
     if (slot != 0 && slot != kTombstone) records.push_back(RecordIn(slot));
   }
-  return end > slots->mask ? 0 : end;
+  return end == size ? 0 : end;
 }
 
 }  // namespace zeze::internal

@@ -94,8 +94,13 @@ class RecordMap {
 
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
 
+  // Appends all records of a shard as of one moment: a key that is there has one record. Nothing is
+  // added to the shard or removed meanwhile.
+  void Snapshot(Participant& by, std::size_t shard, std::vector<Record*>& records) const;
+
   // Appends the records of slots [from, from + count) of a shard; returns the next position, or 0
-  // when the shard is done. Records added or removed meanwhile may be missed.
+  // when the shard is done. Positions change when a shard grows: records may be missed then, or come
+  // again.
   std::size_t Scan(Participant& by, std::size_t shard, std::size_t from, std::size_t count,
                    std::vector<Record*>& records) const;
 
@@ -123,7 +128,7 @@ class RecordMap {
 
   struct alignas(64) Shard {
     std::atomic<Slots*> slots = nullptr;
-    std::mutex mutex;
+    mutable std::mutex mutex;
     // Guarded by mutex: slots in use, tombstones included, and records.
     std::size_t used = 0;
     std::size_t live = 0;

@@ -187,12 +187,13 @@ class Table final : public TableBase {
   Result<std::optional<V>> ReadCopy(const K& key) {
     CheckAttached();
     const internal::ContextLease context(engine_->contexts());
-    const InsideScope inside(context->participant);
+    const InsideScope inside(*context);
     while (true) {
       internal::Record* record = records_.Find(context->participant, HashKey(key), Equals(key));
       if (record == nullptr) {
         if (Result<void> room = PrepareCreate(key); !room.ok()) return room.error();
         record = &FindOrCreate(*context, key);
+        context->pins.Add(record);
       }
       const Result<void> loaded = engine_->Load(*context, *record, Right::kShare);
       engine_->UseUp(*context);
@@ -214,7 +215,7 @@ class Table final : public TableBase {
   std::optional<V> ReadCached(const K& key) {
     CheckAttached();
     const internal::ContextLease context(engine_->contexts());
-    const InsideScope inside(context->participant);
+    const InsideScope inside(*context);
     return LookUp(*context, key).value;
   }
 
@@ -273,21 +274,18 @@ class Table final : public TableBase {
     }
   }
 
-  // The committed records in the cache, in no particular order.
+  // The committed records in the cache, in no particular order. A record that is there all the time
+  // is given exactly once.
   std::size_t WalkCache(FunctionRef<bool(const K&, const V&)> visit) {
     CheckAttached();
     std::size_t count = 0;
-    std::vector<Row> rows;
     for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
-      std::size_t at = 0;
-      do {
-        rows.clear();
-        at = CopyCached(shard, at, rows);
-        for (Row& row : rows) {
-          ++count;
-          if (!visit(row.key, row.value)) return count;
-        }
-      } while (at != 0);
+      for (const K& key : CachedKeys(shard)) {
+        const std::optional<V> value = ReadCached(key);
+        if (!value) continue;
+        ++count;
+        if (!visit(key, *value)) return count;
+      }
     }
     return count;
   }
@@ -348,11 +346,14 @@ class Table final : public TableBase {
     std::optional<V> value = std::nullopt;
   };
   struct InsideScope {
-    explicit InsideScope(internal::Participant& p) : participant(p) { participant.Enter(); }
-    ~InsideScope() { participant.Leave(); }
+    explicit InsideScope(internal::Context& c) : context(c) { context.participant.Enter(); }
+    ~InsideScope() {
+      context.pins.Clear();
+      context.participant.Leave();
+    }
     InsideScope(const InsideScope&) = delete;
     InsideScope& operator=(const InsideScope&) = delete;
-    internal::Participant& participant;
+    internal::Context& context;
   };
 
   static constexpr bool kInRecord = internal::kLivesInRecord<V>;
@@ -426,6 +427,7 @@ class Table final : public TableBase {
         if (!PrepareCreate(key).ok()) return;
         record = &FindOrCreate(tx.context(), key);
       }
+      tx.context().pins.Add(record);  // Until it is used.
       const std::uint64_t word = record->word.load(std::memory_order_acquire);
       if (internal::Word::RightOf(word) < wanted || !internal::Word::Loaded(word)) {
         missing.push_back(record);
@@ -456,6 +458,7 @@ class Table final : public TableBase {
     return *records_.FindOrAdd(by, hash, Equals(key), [&]() -> internal::Record* {
       auto* record = new (by.Allocate(sizeof(RecordType))) RecordType(key);
       const bool alone = engine_->options().coherence == nullptr || memory();
+      NoteAbsence();
       record->table_index = index_;
       record->birth_era = by.kept_era();
       const std::uint64_t version = context.NextLoadVersion();
@@ -532,7 +535,7 @@ class Table final : public TableBase {
                       const std::string* value_bytes, std::uint64_t serial, Page& page) {
     Result<K> key = DecodedKey(key_bytes);
     if (!key.ok()) return key.error();
-    const InsideScope inside(context.participant);
+    const InsideScope inside(context);
     Cached cached = LookUp(context, key.value());
     if (cached.known) {
       if (cached.value) page.rows.push_back({std::move(key).value(), std::move(*cached.value)});
@@ -553,17 +556,19 @@ class Table final : public TableBase {
     return {};
   }
 
-  std::size_t CopyCached(std::size_t shard, std::size_t at, std::vector<Row>& rows) {
+  // Each key once, as of one moment: however the shard changes afterwards, a record that stays is
+  // given once.
+  std::vector<K> CachedKeys(std::size_t shard) {
     const internal::ContextLease context(engine_->contexts());
-    const InsideScope inside(context->participant);
+    const InsideScope inside(*context);
     std::vector<internal::Record*> records;
-    const std::size_t next = records_.Scan(context->participant, shard, at, 1024, records);
-    for (internal::Record* record : records) {
-      const K& key = static_cast<RecordType*>(record)->key;
-      Cached cached = LookUp(*context, key);
-      if (cached.value) rows.push_back({key, std::move(*cached.value)});
+    records_.Snapshot(context->participant, shard, records);
+    std::vector<K> keys;
+    keys.reserve(records.size());
+    for (const internal::Record* record : records) {
+      keys.push_back(static_cast<const RecordType*>(record)->key);
     }
-    return next;
+    return keys;
   }
 
   Result<Row> DecodeRow(std::string_view key_bytes, std::string_view value_bytes) const {

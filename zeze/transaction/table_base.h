@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,7 +30,9 @@ class LaterRemoval;
 
 // What the configuration says about a table.
 struct TableOptions {
-  // Records kept in memory; the cache may exceed it by a tenth for a moment. 0 = no bound.
+  // Records kept in memory. The cache may exceed it by a tenth for a moment, and by what running
+  // transactions use: that is never evicted. 0 = no bound. Without meaning for tables that are not
+  // in a storage: they keep all their records.
   std::size_t cache_capacity = 100'000;
   // Transactions that write the table, or read its unsaved data, are answered only when they are in
   // the storage.
@@ -59,6 +62,8 @@ class TableBase {
   bool memory() const { return descriptor_.memory; }
   bool durable_at_commit() const { return options_.durable_at_commit; }
   bool attached() const { return engine_ != nullptr; }
+  // Whether a record can be had again after it has left the cache.
+  bool evicts() const { return storage_ != nullptr && options_.cache_capacity != 0; }
   TableStatistics statistics() const;
 
   // Who removes records of this table later (Table::DelayRemove); outlives the engine. Before
@@ -125,6 +130,11 @@ class TableBase {
   // `after`, at most `limit`.
   std::vector<std::string> UnsavedInserts(const StorageWalk& walk) const;
 
+  // A table without a storage keeps what it has, but not every key it was ever asked for.
+  void NoteAbsence() {
+    if (storage_ == nullptr) absences_.fetch_add(1, std::memory_order_relaxed);
+  }
+
   // Throws UsageError if the table was not added to an engine that has started.
   void CheckAttached() const;
   // Throws UsageError unless the body of the transaction runs here and knows this table.
@@ -172,6 +182,9 @@ class TableBase {
 
   std::atomic<std::uint64_t> loads_ = 0;
   std::atomic<std::uint64_t> evictions_ = 0;
+  // Of a table without a storage: records that became absent, or began so, since the last sweep.
+  std::atomic<std::size_t> absences_ = 0;
+  std::chrono::nanoseconds rest_until_{0};
   std::size_t hand_shard_ = 0;
   std::size_t hand_slot_ = 0;
 };

@@ -47,6 +47,7 @@ constexpr std::size_t kLinearMax = 16;
 // A transaction that had to look at so many records again advances the clock, which costs every
 // writer a new block of versions, so that old changes can be told from new ones.
 constexpr std::size_t kChecksMax = 256;
+constexpr std::size_t kKeptAccessesMax = 16'384;
 
 // Room for the runs of one transaction object.
 constexpr int kSerialShift = 40;
@@ -148,6 +149,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   }
   const Right wanted = for_write ? Right::kModify : Right::kShare;
   Backoff backoff;
+  bool pinned = false;
   std::uint64_t word = 0;
   ValueHeader* value = nullptr;
   while (true) {
@@ -158,6 +160,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
     }
     if (Word::Dead(word)) return nullptr;
     if (!Word::Loaded(word) || Word::RightOf(word) < wanted) [[unlikely]] {
+      if (!std::exchange(pinned, true)) context_.pins.Add(&record);  // Loading takes its time.
       Result<void> loaded = engine_.Load(context_, record, wanted);
       if (!loaded.ok()) AbortFailed(result_code::kAbortException, loaded.error().message());
       continue;
@@ -168,6 +171,8 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
     if (record.word.load(std::memory_order_acquire) == word) break;
     if (copied) table.values_.dispose(context_.participant, value);
   }
+  if (!pinned) context_.pins.Add(&record);
+  // After the pin: whoever clears this and looks for pins then finds it (Engine::Sweep).
   if (record.accessed.load(std::memory_order_relaxed) == 0) {
     record.accessed.store(1, std::memory_order_relaxed);
   }
@@ -527,6 +532,9 @@ void Transaction::Reset() {
     values.dispose(context_.participant, undo.content);
   }
   ++serial_;  // Handles of this run are void.
+  if (context_.pins.count() > kKeptAccessesMax) [[unlikely]]
+    FreeScratch();
+  context_.pins.Clear();
   accesses_.clear();
   undo_.clear();
   actions_.clear();
@@ -547,10 +555,23 @@ void Transaction::Reset() {
   culprit_ = nullptr;
 }
 
+// The context is kept as long as its thread; what one large transaction needed is not.
+[[gnu::noinline, gnu::cold]] void Transaction::FreeScratch() {
+  context_.pins.Free();
+  accesses_ = {};
+  accesses_.reserve(kLinearMax);
+  index_ = {};
+  undo_ = {};
+  writes_ = {};
+  dirty_reads_ = {};
+  fresh_ = {};
+  garbage_ = {};
+}
+
 // --- intention locks (rule 23) ----------------------------------------------------------------
 
 bool Transaction::HoldsIntent(const Record* record) const {
-  return std::find(intents_.begin(), intents_.end(), record) != intents_.end();
+  return std::binary_search(intents_.begin(), intents_.end(), record);
 }
 
 // A procedure that lost a race announces what it wrote last time, so that first runs of others wait

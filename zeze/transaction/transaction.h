@@ -269,6 +269,7 @@ class Transaction {
   internal::Outcome Commit();
   internal::Outcome FinishUnwritten(internal::Outcome outcome);
   void Reset();
+  void FreeScratch();
 
   internal::Access* FindAccess(const internal::Record* record);
   internal::Access& AddAccess(TableBase& table, internal::Record& record, std::uint64_t word,
