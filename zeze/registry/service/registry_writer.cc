@@ -1,24 +1,16 @@
 #include "zeze/registry/service/registry_writer.h"
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_store.h"
 
 namespace zeze::registry {
-
-namespace {
-
-constexpr std::chrono::nanoseconds kRetryDelay = std::chrono::seconds(1);
-
-}  // namespace
 
 void RegistryWriter::Put(const RegistryStore::RowKey& row, std::optional<std::string> value) {
   next_[row] = std::move(value);
@@ -61,14 +53,14 @@ void RegistryWriter::OnWritten(bool saved, const std::string& why) {
   writing_ = false;
   for (const Done& done : std::exchange(batch_done_, {})) done(saved);
   if (saved) {
+    trouble_.Over(io_.clock().Now());
     batch_.reset();
     return Write();
   }
-  ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(10), "the service manager cannot save its state: {}",
-                       why);
+  const auto delay = trouble_.Failed(why, io_.clock().Now());
   // Who waits for a later write must not wait for ever.
   for (const Done& done : std::exchange(next_done_, {})) done(false);
-  io_.PostAfter(kRetryDelay, [this, alive = alive_] {
+  io_.PostAfter(delay, [this, alive = alive_] {
     if (*alive) Write();
   });
 }

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "zeze/base/executor.h"
+#include "zeze/base/trouble.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_store.h"
@@ -48,6 +50,10 @@ class RegistryWriter {
   std::shared_ptr<const RegistryStore::Rows> batch_;  // Being written, or to be repeated.
   std::vector<Done> batch_done_;
   bool writing_ = false;
+  Trouble trouble_{{.what = "the service manager cannot save its state",
+                    .over = "the service manager saves its state again",
+                    .first_delay = std::chrono::seconds(1),
+                    .delay_max = std::chrono::seconds(10)}};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Network thread only.
   WaitGroup background_;
 };

@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,16 +47,26 @@ struct LoginEnvironment {
     if (!posted.ok()) (*shared)();
   }
 
-  // On a worker; again after a while, until it has been done. For procedures that find out
-  // themselves whether they still matter. Does not wait.
+  // On a worker; again after a while, longer each time, until it has been done. For procedures that
+  // find out themselves whether they still matter. Does not wait.
   void RunUntilDone(ProcedureName name, const OwnedProcedure& procedure) {
-    auto retry = [this, name, procedure](std::int64_t code) {
+    RunUntilDone(name, procedure, options.suspect_period);
+  }
+
+ private:
+  static constexpr std::chrono::nanoseconds kPauseMax = std::chrono::minutes(1);
+
+  void RunUntilDone(ProcedureName name, const OwnedProcedure& procedure,
+                    std::chrono::nanoseconds pause) {
+    auto retry = [this, name, procedure, pause](std::int64_t code) {
       if (code == result_code::kSuccess || code == result_code::kClosed) return;
-      ZEZE_LOG_WARNING("{} failed with {}: tried again in {} s", name.view(), code,
-                       std::chrono::duration<double>(options.suspect_period).count());
-      application->scheduler().After(
-          options.suspect_period,
-          Task(name.c_str(), [this, name, procedure] { RunUntilDone(name, procedure); }));
+      // A server that is cut off has thousands of these.
+      ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5), "{} failed with {}: tried again in {} s",
+                             name.view(), code, std::chrono::duration<double>(pause).count());
+      const auto longer = std::max(pause, std::min(2 * pause, kPauseMax));
+      application->scheduler().After(pause, Task(name.c_str(), [this, name, procedure, longer] {
+                                       RunUntilDone(name, procedure, longer);
+                                     }));
     };
     // A completion hears of a refusal, too, as kClosed.
     const Result<void> submitted = application->Submit(name, procedure, retry);
