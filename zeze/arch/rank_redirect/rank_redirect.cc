@@ -22,12 +22,11 @@ RedirectHash HashOf(std::uint32_t group, std::uint32_t level) {
 
 }  // namespace
 
-void RankRedirect::Connect(Redirect& redirect, std::int32_t module_id, Run run) {
-  redirect.AddEncoded({.module_id = module_id,
-                       .full_name = std::string(kMethod),
-                       .run = [run = std::move(run)](
-                                  Transaction& tx, std::int32_t hash, std::string_view parameters,
-                                  std::string& /*result*/) { return run(tx, hash, parameters); }});
+void RankRedirect::Connect(Redirect& redirect, std::int32_t module_id, Run update, Run deliver) {
+  redirect.AddEncoded(
+      {.module_id = module_id, .full_name = std::string(kUpdate), .run = std::move(update)});
+  redirect.AddEncoded(
+      {.module_id = module_id, .full_name = std::string(kDeliver), .run = std::move(deliver)});
   module_id_ = module_id;
   redirect_.store(&redirect);
 }
@@ -42,8 +41,15 @@ bool RankRedirect::OwnsGroup(std::uint32_t group, std::uint32_t level) {
 void RankRedirect::Send(std::uint32_t group, std::uint32_t level, std::string parameters,
                         Completion done) {
   redirect_.load()->ToHashEncoded(
-      kMethod, HashOf(group, level), std::move(parameters),
+      kUpdate, HashOf(group, level), std::move(parameters),
       [done = std::move(done)](const RedirectReply<Binary>& reply) { done(reply.code); });
+}
+
+void RankRedirect::Deliver(std::uint32_t group, std::uint32_t level, std::string updates,
+                           const Delivered& done) {
+  redirect_.load()->ToHashEncoded(
+      kDeliver, HashOf(group, level), std::move(updates),
+      [done](const RedirectReply<Binary>& reply) { done(reply.code, reply.result.bytes); });
 }
 
 }  // namespace zeze::arch

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,7 @@
 #include "zeze/components/rank/rank.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_agent.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {
 namespace {
@@ -82,11 +84,8 @@ struct Server {
   std::optional<Redirect> redirect;
 };
 
-TEST(RankRedirectTest, AnUpdateRunsAtTheOwnerOfItsGroup) {
-  RedirectCluster registry;
-  Server one(registry, 1);
-  Server two(registry, 2);
-  for (Server* server : {&one, &two}) {
+void AwaitConnected(const std::vector<Server*>& servers) {
+  for (Server* server : servers) {
     ASSERT_TRUE(RedirectCluster::AwaitTrue([server] {
       const auto ring = server->redirect->links().Ring(kService);
       return ring != nullptr && ring->identities().size() == 2;
@@ -94,6 +93,13 @@ TEST(RankRedirectTest, AnUpdateRunsAtTheOwnerOfItsGroup) {
     ASSERT_TRUE(server->redirect->AwaitReady(kPatience).ok());
     ASSERT_TRUE(server->redirect->links().AwaitConnected(kPatience, {kService}).ok());
   }
+}
+
+TEST(RankRedirectTest, AnUpdateRunsAtTheOwnerOfItsGroup) {
+  RedirectCluster registry;
+  Server one(registry, 1);
+  Server two(registry, 2);
+  AwaitConnected({&one, &two});
 
   std::set<std::int64_t> of_one;
   std::set<std::int64_t> of_two;
@@ -109,6 +115,30 @@ TEST(RankRedirectTest, AnUpdateRunsAtTheOwnerOfItsGroup) {
   EXPECT_FALSE(of_two.empty());
   EXPECT_EQ(one.Roles(), of_one);
   EXPECT_EQ(two.Roles(), of_two);
+}
+
+TEST(RankRedirectTest, AnUpdateAfterTheCommitIsDeliveredToTheOwnerOfItsGroup) {
+  RedirectCluster registry;
+  Server one(registry, 1);
+  Server two(registry, 2);
+  AwaitConnected({&one, &two});
+  std::set<std::int64_t> of_one;
+  std::set<std::int64_t> of_two;
+  for (std::int64_t role = 1; role <= 60; ++role) {
+    EXPECT_EQ(one.application->Call("update",
+                                    [&](Transaction& tx) -> std::int64_t {
+                                      one.rank.UpdateAfterCommit(tx, kBoard, role, RankLong(role));
+                                      return 0;
+                                    }),
+              0);
+    const auto group = static_cast<std::int32_t>(RoutingHash(role) % kLevel);
+    (one.redirect->OwnerOf(one.rank, {group, kLevel}) == 1 ? of_one : of_two).insert(role);
+  }
+  EXPECT_TRUE(RedirectCluster::AwaitTrue([&] { return one.rank.GetStatistics().waiting == 0; }));
+  EXPECT_EQ(one.Roles(), of_one);
+  EXPECT_EQ(two.Roles(), of_two);
+  EXPECT_EQ(one.rank.GetStatistics().delivered, of_two.size());
+  EXPECT_EQ(one.rank.pending().Walk([](const auto&, const auto&) { return true; }).value(), 0U);
 }
 
 TEST(RankRedirectTest, WhileNobodyIsKnownUpdatesRunHere) {

@@ -38,9 +38,12 @@
 #include "zeze/base/usage_error.h"
 #include "zeze/components/rank/rank_board.h"
 #include "zeze/components/rank/rank_group.h"
+#include "zeze/components/rank/rank_outbox.h"
 #include "zeze/components/rank/rank_router.h"
 #include "zeze/components/rank/rank_view.h"
 #include "zeze/components/rank/view_cache.h"
+#include "zeze/serialize/byte_reader.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
@@ -54,13 +57,21 @@ inline BValueLong RankLong(std::int64_t value) {
 
 struct RankOptions {
   // Into how many groups each board is cut: how many processes and cores can write it at a time.
-  // Fixed for the life of a board; a board that was made with another level is refused.
+  // The same for all servers: one that is set to another level than the first does not start. Fixed
+  // for the life of a board; a board that was made with another level is refused.
   std::uint32_t concurrent_level = 128;
+  // To change the level: what it was. All servers must have been stopped; see docs/rank.md.
+  std::uint32_t level_before = 0;
   // Roles of each group that are sampled for estimated positions; 0: none are.
   std::size_t sample_count = 64;
   ViewCacheOptions views = {};
   // Null: updates run in this process. Must outlive the rank.
   RankRouter* router = nullptr;
+  // How often a server looks for updates that another one has left behind, by a crash for example.
+  // They reach their board within two to four of these periods.
+  std::chrono::nanoseconds repair_period = std::chrono::seconds(10);
+  // How long a stop brings updates to their boards that wait. Others do the rest.
+  std::chrono::nanoseconds drain_timeout = std::chrono::seconds(10);
 };
 
 // What is ranked under one rank type.
@@ -84,6 +95,10 @@ inline constexpr std::int32_t kRankBadParameters = 2;
 // A role belongs to the group of its hash: all updates of a role must give the same. By default it
 // is that of its id.
 //
+// Updates with UpdateAfterCommit reach the board: in the order of the commits for each role, across
+// crashes, stops and failures of servers and connections. Once they have, the board says what the
+// committed transactions said last.
+//
 // Thread-safe after Start.
 template <typename... Beans>
 class Rank final : public Module {
@@ -103,8 +118,8 @@ class Rank final : public Module {
   // --- writing ---
 
   // In the caller's transaction, in this process: for the few cases in which the board must change
-  // together with something else. Errors: kIncompatible, the board has another level; nothing is
-  // changed then.
+  // together with something else. An UpdateAfterCommit of the role that has not reached the board
+  // is void then. Errors: kIncompatible, the board has another level; nothing is changed then.
   Result<RankChange> Update(Transaction& tx, const RankBoard& board, std::int64_t role,
                             const Value& value) {
     return Update(tx, board, role, value, RoutingHash(role));
@@ -113,7 +128,8 @@ class Rank final : public Module {
                             const Value& value, std::uint32_t hash);
 
   // In a transaction of its own, at the owner of the group, one by one for each group. `done` is
-  // called once with the result code, on some thread; an update that fails is logged.
+  // called once with the result code, on some thread; an update that fails is logged. Tried once:
+  // without an answer it may run later. Not for roles that others update at the same time.
   void UpdateAsync(const RankBoard& board, std::int64_t role, const Value& value,
                    Completion done = nullptr) {
     UpdateAsync(board, role, value, RoutingHash(role), std::move(done));
@@ -121,7 +137,8 @@ class Rank final : public Module {
   void UpdateAsync(const RankBoard& board, std::int64_t role, const Value& value,
                    std::uint32_t hash, Completion done);
 
-  // The same once the caller's transaction has committed; not at all if it rolls back.
+  // After the commit of the caller's transaction, and then certainly: see above. Not at all if it
+  // rolls back. Of several that wait for a role the last one is done.
   void UpdateAfterCommit(Transaction& tx, const RankBoard& board, std::int64_t role,
                          const Value& value) {
     UpdateAfterCommit(tx, board, role, value, RoutingHash(role));
@@ -163,6 +180,9 @@ class Rank final : public Module {
   std::int64_t UpdateEncoded(Transaction& tx, std::uint32_t hash, std::string_view parameters);
   static std::string EncodeUpdate(const RankKey& key, std::int64_t role, const Value& value);
 
+  // Runs a delivery of an outbox and says what became of it; see RankRouter::Deliver.
+  std::int64_t Deliver(Transaction& tx, std::string_view delivery, std::string& receipt);
+
   std::uint32_t GroupOf(std::uint32_t hash) const { return hash % options_.concurrent_level; }
 
   // --- Module ---
@@ -170,13 +190,18 @@ class Rank final : public Module {
   std::int32_t id() const override { return Generated::kModuleId; }
   std::string_view name() const override { return Generated::kFullName; }
   Result<void> Start(Application& application) override;
-  void Stop(Application& /*application*/) override { application_ = nullptr; }
-  std::vector<TableBase*> Tables() override { return {&table_}; }
+  void Stop(Application& application) override;
+  std::vector<TableBase*> Tables() override { return {&table_, &pending_, &levels_}; }
   std::span<const ProtocolHandler> Handlers() const override { return {}; }
 
-  // Without an application: the table is added to the engine by the caller; no UpdateAsync.
+  // Without an application: the table is added to the engine by the caller; no UpdateAsync and no
+  // UpdateAfterCommit.
   void Attach(Engine& engine) { engine_ = &engine; }
   Table<RankKey, Group>& table() { return table_; }
+
+  // Updates on their way to the board. For tests and tools; the table is the outbox's.
+  Table<RankOutbox::Key, RankOutbox::Row>& pending() { return pending_; }
+  RankOutbox::Statistics GetStatistics() const { return outbox_.GetStatistics(); }
 
  private:
   using Generated = Zeze::Builtin::Game::Rank::ModuleRankBase;
@@ -207,11 +232,22 @@ class Rank final : public Module {
             .sample_count = options_.sample_count};
   }
 
+  // `level`: that of the server that asks for it.
   Result<RankChange> UpdateGroup(Transaction& tx, const RankKey& key, std::int64_t role,
-                                 const Value& value);
-  // Makes the group's record ours: there, and of our level.
-  Result<void> Claim(Transaction& tx, const RankKey& key, const Settings& settings);
-  Result<void> CheckLevel(const RankKey& key, std::int32_t level) const;
+                                 const Value& value, std::uint32_t level);
+  // A code for the server that asks for it.
+  std::int64_t UpdateGroups(Transaction& tx, const RankKey& key,
+                            std::span<const RankOutbox::Update> updates, std::uint32_t level);
+  // Refuses deliveries that are on their way.
+  void Fence(Transaction& tx, const RankKey& key) {
+    table_.GetOrAdd(tx, key)->BeginGeneration(outbox_.NextStamp());
+  }
+  bool ReadValue(ByteReader& in, std::int64_t role, Value& value) const;
+  static void WriteValue(ByteWriter& out, const Value& value);
+  // Makes the group's record that of the level, if there is none or Zeze 1.6 wrote it.
+  Result<void> Claim(Transaction& tx, const RankKey& key, const Settings& settings,
+                     std::uint32_t level);
+  static Result<void> CheckLevel(const RankKey& key, std::int32_t stored, std::uint32_t level);
   // Runs the body for each group, the first last: that one is where the level is looked up.
   template <typename Body>
   Result<void> ForEachGroup(ProcedureName name, std::uint32_t count, const Body& body);
@@ -221,9 +257,14 @@ class Rank final : public Module {
   const Settings defaults_ = Checked({});
   std::unordered_map<std::int32_t, Settings> settings_;
   Table<RankKey, Group> table_{Zeze::Builtin::Game::Rank::ktrank};
+  Table<RankOutbox::Key, RankOutbox::Row> pending_{Zeze::Builtin::Game::Rank::ktpending};
+  Table<std::int32_t, Zeze::Builtin::Game::Rank::BLevel> levels_{
+      Zeze::Builtin::Game::Rank::ktlevel};
+  RankOutbox outbox_;
   ViewCache<View> views_;
   Engine* engine_ = nullptr;
   Application* application_ = nullptr;
+  bool has_outbox_ = false;  // In an application.
 };
 
 using LongRank = Rank<BValueLong>;

@@ -34,6 +34,7 @@
 #include "zeze/bean/field.h"
 #include "zeze/bean/inline_dynamic.h"
 #include "zeze/bean/list.h"
+#include "zeze/bean/map.h"
 #include "zeze/components/rank/internal/ranked_list.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
@@ -134,6 +135,8 @@ struct StoredRankGroup {
   std::int32_t level = 0;
   List<RankEntry<Beans...>> sample = {};
   std::int64_t sample_limit = 0;
+  std::int64_t generation = 0;
+  Map<std::int64_t, std::int64_t> senders = {};
 
   // Of this struct or of one with the same variables.
   template <typename Self = StoredRankGroup, typename Visitor>
@@ -143,6 +146,8 @@ struct StoredRankGroup {
     visit(Field{102, "ConcurrentLevel"}, &Self::level);
     visit(Field{103, "Sample"}, &Self::sample);
     visit(Field{104, "SampleLimit"}, &Self::sample_limit);
+    visit(Field{105, "Generation"}, &Self::generation);
+    visit(Field{106, "Senders"}, &Self::senders);
   }
   void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
   void Decode(ByteReader& in) { DecodeFields(*this, in); }
@@ -170,6 +175,11 @@ struct RankGroup {
   List<Entry> sample = {};
   // Roles whose place (unsigned) is at or behind this one are not in the sample. 0: all are in it.
   std::int64_t sample_limit = 0;
+  // Deliveries of updates must name it (RankOutbox); a new one refuses all that are on their way.
+  // 0: none has come yet.
+  std::int64_t generation = 0;
+  // The last delivery of each process, since the generation began.
+  Map<std::int64_t, std::int64_t> senders = {};
 
   // What an update will do; see Plan.
   struct Step {
@@ -183,6 +193,11 @@ struct RankGroup {
 
     RankChange change() const;
   };
+
+  void BeginGeneration(std::int64_t stamp) {
+    generation = stamp;
+    senders.Clear();
+  }
 
   bool Contains(std::int64_t role) const { return static_cast<bool>(entries.Find(role)); }
 
@@ -331,7 +346,12 @@ bool RankGroup<Beans...>::Remove(std::int64_t role) {
 
 template <typename... Beans>
 StoredRankGroup<Beans...> RankGroup<Beans...>::ToStored() const {
-  Stored stored{.outside = outside, .level = level, .sample = sample, .sample_limit = sample_limit};
+  Stored stored{.outside = outside,
+                .level = level,
+                .sample = sample,
+                .sample_limit = sample_limit,
+                .generation = generation,
+                .senders = senders};
   entries.ForEach([&stored](const Entry& entry) {
     stored.entries.PushBack(entry);
     return true;
@@ -348,6 +368,8 @@ void RankGroup<Beans...>::Decode(ByteReader& in) {
   level = stored.level;
   sample = std::move(stored.sample);
   sample_limit = stored.sample_limit;
+  generation = stored.generation;
+  senders = std::move(stored.senders);
 }
 
 template <typename... Beans>

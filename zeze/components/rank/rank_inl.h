@@ -31,7 +31,19 @@ inline constexpr bool kHasLong = (std::same_as<Beans, BValueLong> || ...);
 }  // namespace internal
 
 template <typename... Beans>
-Rank<Beans...>::Rank(RankOptions options) : options_(options), views_(options_.views) {
+Rank<Beans...>::Rank(RankOptions options)
+    : options_(options),
+      outbox_(pending_,
+              {.concurrent_level = options_.concurrent_level,
+               .router = options_.router,
+               .repair_period = options_.repair_period,
+               .drain_timeout = options_.drain_timeout},
+              [this](Transaction& tx, const RankKey& group,
+                     std::span<const RankOutbox::Update> updates, bool fence) {
+                if (fence) Fence(tx, group);
+                return UpdateGroups(tx, group, updates, options_.concurrent_level);
+              }),
+      views_(options_.views) {
   ZEZE_CHECK(options_.concurrent_level >= 1 && options_.concurrent_level <= 1 << 20);
 }
 
@@ -57,26 +69,43 @@ void Rank<Beans...>::Define(std::int32_t rank_type, Definition definition) {
 
 template <typename... Beans>
 Result<void> Rank<Beans...>::Start(Application& application) {
+  Result<void> agreed =
+      AgreeOnRankLevel(application, levels_, options_.concurrent_level, options_.level_before);
+  if (!agreed.ok()) return agreed;
   application_ = &application;
+  has_outbox_ = true;
   Attach(application.engine());
+  outbox_.Start(application);
   return {};
+}
+
+template <typename... Beans>
+void Rank<Beans...>::Stop(Application& /*application*/) {
+  outbox_.Stop();
+  application_ = nullptr;
 }
 
 template <typename... Beans>
 Result<RankChange> Rank<Beans...>::Update(Transaction& tx, const RankBoard& board,
                                           std::int64_t role, const Value& value,
                                           std::uint32_t hash) {
-  return UpdateGroup(tx, board.Key(GroupOf(hash)), role, value);
+  const RankKey key = board.Key(GroupOf(hash));
+  Result<RankChange> updated = UpdateGroup(tx, key, role, value, options_.concurrent_level);
+  if (updated.ok() && has_outbox_ && outbox_.Withdraw(tx, board, role)) Fence(tx, key);
+  return updated;
 }
 
 template <typename... Beans>
 Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& key,
-                                               std::int64_t role, const Value& value) {
+                                               std::int64_t role, const Value& value,
+                                               std::uint32_t level) {
   const Settings& settings = DefinedSettings(key.RankType);
   const RankRule<Value> rule = RuleOf(settings);
   Found<Group> group = table_.Find(tx, key);
-  if (!group || group->level != static_cast<std::int32_t>(options_.concurrent_level)) {
-    if (Result<void> claimed = Claim(tx, key, settings); !claimed.ok()) return claimed.error();
+  if (!group || group->level != static_cast<std::int32_t>(level)) {
+    if (Result<void> claimed = Claim(tx, key, settings, level); !claimed.ok()) {
+      return claimed.error();
+    }
     group = table_.Find(tx, key);
   }
   const typename Group::Step step = group->Plan(role, value, rule);
@@ -86,30 +115,46 @@ Result<RankChange> Rank<Beans...>::UpdateGroup(Transaction& tx, const RankKey& k
 }
 
 template <typename... Beans>
-Result<void> Rank<Beans...>::CheckLevel(const RankKey& key, std::int32_t level) const {
-  if (level == 0 || level == static_cast<std::int32_t>(options_.concurrent_level)) return {};
+std::int64_t Rank<Beans...>::UpdateGroups(Transaction& tx, const RankKey& key,
+                                          std::span<const RankOutbox::Update> updates,
+                                          std::uint32_t level) {
+  if (!SettingsOf(key.RankType).ordered) return Generated::ErrorCode(kRankBadParameters);
+  for (const RankOutbox::Update& update : updates) {
+    ByteReader in(update.value);
+    Value value;
+    if (!ReadValue(in, update.role, value)) return Generated::ErrorCode(kRankBadParameters);
+    const Result<RankChange> updated = UpdateGroup(tx, key, update.role, value, level);
+    if (updated.ok()) continue;
+    ZEZE_LOG_ERROR("{}", updated.error().message());
+    return Generated::ErrorCode(kRankWrongLevel);
+  }
+  return result_code::kSuccess;
+}
+
+template <typename... Beans>
+Result<void> Rank<Beans...>::CheckLevel(const RankKey& key, std::int32_t stored,
+                                        std::uint32_t level) {
+  if (stored == 0 || stored == static_cast<std::int32_t>(level)) return {};
   return Error(ErrorCode::kIncompatible,
-               fmt::format("group {} of the {} was made with ConcurrentLevel {}, this server has "
-                           "{}: its roles would be looked for in wrong groups. Set the level back, "
-                           "or delete the board and let it fill again",
-                           key.ConcurrentId, RankBoard::Of(key).ToString(), level,
-                           options_.concurrent_level));
+               fmt::format("group {} of the {} was made with ConcurrentLevel {}, the server that "
+                           "uses it has {}: its roles would be looked for in wrong groups. Set the "
+                           "level back, or delete the board and let it fill again",
+                           key.ConcurrentId, RankBoard::Of(key).ToString(), stored, level));
 }
 
 // Every board with any group has group 0, and that knows the level: otherwise a board of more
 // groups than before would be cut anew unseen, in groups that are not there yet.
 template <typename... Beans>
-Result<void> Rank<Beans...>::Claim(Transaction& tx, const RankKey& key, const Settings& settings) {
-  const auto level = static_cast<std::int32_t>(options_.concurrent_level);
+Result<void> Rank<Beans...>::Claim(Transaction& tx, const RankKey& key, const Settings& settings,
+                                   std::uint32_t level) {
   RankKey first = key;
   first.ConcurrentId = 0;
   for (const RankKey& record : {first, key}) {
     const Group* group = table_.Get(tx, record);
-    if (group != nullptr && group->level == level) continue;
-    if (group != nullptr) {
-      if (Result<void> checked = CheckLevel(record, group->level); !checked.ok()) return checked;
-    }
-    table_.GetOrAdd(tx, record)->Adopt(level, settings.shown_count);
+    const std::int32_t stored = group == nullptr ? 0 : group->level;
+    if (stored == static_cast<std::int32_t>(level)) continue;
+    if (Result<void> checked = CheckLevel(record, stored, level); !checked.ok()) return checked;
+    table_.GetOrAdd(tx, record)->Adopt(static_cast<std::int32_t>(level), settings.shown_count);
   }
   return {};
 }
@@ -129,14 +174,18 @@ void Rank<Beans...>::UpdateAsync(const RankBoard& board, std::int64_t role, cons
   };
   RankRouter* router = options_.router;
   if (router != nullptr && !router->OwnsGroup(group, options_.concurrent_level)) {
-    router->Send(group, options_.concurrent_level, EncodeUpdate(key, role, value),
-                 std::move(finish));
+    // Our level in addition: Zeze 1.6 does not read on.
+    ByteWriter out;
+    out.WriteRaw(EncodeUpdate(key, role, value));
+    out.WriteUint(options_.concurrent_level);
+    router->Send(group, options_.concurrent_level, out.Release(), std::move(finish));
     return;
   }
   const Result<void> posted = application_->SubmitOneByOne(
       key, "rank update",
       [this, key, role, value](Transaction& tx) -> std::int64_t {
-        const Result<RankChange> updated = UpdateGroup(tx, key, role, value);
+        const Result<RankChange> updated =
+            UpdateGroup(tx, key, role, value, options_.concurrent_level);
         if (updated.ok()) return result_code::kSuccess;
         ZEZE_LOG_ERROR("{}", updated.error().message());
         return Generated::ErrorCode(kRankWrongLevel);
@@ -148,21 +197,29 @@ void Rank<Beans...>::UpdateAsync(const RankBoard& board, std::int64_t role, cons
 template <typename... Beans>
 void Rank<Beans...>::UpdateAfterCommit(Transaction& tx, const RankBoard& board, std::int64_t role,
                                        const Value& value, std::uint32_t hash) {
-  tx.AfterCommit(
-      [this, board, role, value, hash] { UpdateAsync(board, role, value, hash, nullptr); });
+  ZEZE_REQUIRE(has_outbox_, "UpdateAfterCommit needs a rank that is a module of an application");
+  (void)DefinedSettings(board.rank_type);
+  ByteWriter out;
+  WriteValue(out, value);
+  outbox_.Put(tx, board, role, hash, out.Release());
 }
 
 template <typename... Beans>
 Result<bool> Rank<Beans...>::Remove(Transaction& tx, const RankBoard& board, std::int64_t role,
                                     std::uint32_t hash) {
   const RankKey key = board.Key(GroupOf(hash));
+  const bool waited = has_outbox_ && outbox_.Withdraw(tx, board, role);
+  if (waited) Fence(tx, key);
   const Group* group = table_.Get(tx, key);
   if (group == nullptr) return false;
-  if (Result<void> checked = CheckLevel(key, group->level); !checked.ok()) return checked.error();
+  if (Result<void> checked = CheckLevel(key, group->level, options_.concurrent_level);
+      !checked.ok()) {
+    return checked.error();
+  }
   Group edited = *group;
   const bool known = edited.Remove(role);
   if (known) table_.Put(tx, key, std::move(edited));
-  return known;
+  return known || waited;
 }
 
 template <typename... Beans>
@@ -182,7 +239,8 @@ Result<typename Rank<Beans...>::ViewPointer> Rank<Beans...>::Read(const RankBoar
     for (const RankKey& key : keys) {
       const Group* group = table_.Get(tx, key);
       if (group == nullptr) continue;
-      if (Result<void> checked = CheckLevel(key, group->level); !checked.ok()) {
+      if (Result<void> checked = CheckLevel(key, group->level, options_.concurrent_level);
+          !checked.ok()) {
         problem = checked.error();
         return Generated::ErrorCode(kRankWrongLevel);
       }
@@ -258,11 +316,29 @@ Result<void> Rank<Beans...>::MergeGroup(Transaction& tx, const RankKey& from, co
   const Settings& settings = DefinedSettings(to.RankType);
   const Group* source = table_.Get(tx, from);
   if (source == nullptr) return {};
-  if (Result<void> checked = CheckLevel(from, source->level); !checked.ok()) return checked;
-  if (Result<void> claimed = Claim(tx, to, settings); !claimed.ok()) return claimed;
+  const std::uint32_t level = options_.concurrent_level;
+  if (Result<void> checked = CheckLevel(from, source->level, level); !checked.ok()) return checked;
+  if (Result<void> claimed = Claim(tx, to, settings, level); !claimed.ok()) return claimed;
   table_.Edit(tx, to)->Merge(*source, RuleOf(settings), settings.shown_count);
   table_.Remove(tx, from);
   return {};
+}
+
+template <typename... Beans>
+void Rank<Beans...>::WriteValue(ByteWriter& out, const Value& value) {
+  out.WriteLong(value.type_id());
+  if (!value.Visit([&out](const auto& bean) { bean.Encode(out); })) out.WriteEnd();
+}
+
+template <typename... Beans>
+bool Rank<Beans...>::ReadValue(ByteReader& in, std::int64_t role, Value& value) const {
+  const std::int64_t type_id = in.ReadLong();
+  const bool known = value.SetById(type_id, [&in](auto& bean) { bean.Decode(in); });
+  if (in.ok() && known) return true;
+  ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
+                         "an update of role {} with a value of type {} is refused: {}", role,
+                         type_id, in.ok() ? "no such bean is ranked here" : in.error_message());
+  return false;
 }
 
 template <typename... Beans>
@@ -271,8 +347,7 @@ std::string Rank<Beans...>::EncodeUpdate(const RankKey& key, std::int64_t role,
   ByteWriter out;
   key.Encode(out);
   out.WriteLong(role);
-  out.WriteLong(value.type_id());
-  if (!value.Visit([&out](const auto& bean) { bean.Encode(out); })) out.WriteEnd();
+  WriteValue(out, value);
   return out.Release();
 }
 
@@ -283,20 +358,44 @@ std::int64_t Rank<Beans...>::UpdateEncoded(Transaction& tx, std::uint32_t hash,
   RankKey key;
   key.Decode(in);
   const std::int64_t role = in.ReadLong();
-  const std::int64_t type_id = in.ReadLong();
   Value value;
-  const bool known = value.SetById(type_id, [&in](auto& bean) { bean.Decode(in); });
-  if (!in.ok() || !known) {
-    ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
-                           "an update of role {} with a value of type {} is refused: {}", role,
-                           type_id, in.ok() ? "no such bean is ranked here" : in.error_message());
-    return Generated::ErrorCode(kRankBadParameters);
-  }
-  key.ConcurrentId = static_cast<std::int32_t>(GroupOf(hash));
-  const Result<RankChange> updated = UpdateGroup(tx, key, role, value);
+  if (!ReadValue(in, role, value)) return Generated::ErrorCode(kRankBadParameters);
+  // The level of the caller counts, not that of this server. Zeze 1.6 does not tell it.
+  const std::uint32_t level = in.remaining() > 0 ? in.ReadUint() : options_.concurrent_level;
+  if (!in.ok() || level == 0) return Generated::ErrorCode(kRankBadParameters);
+  key.ConcurrentId = static_cast<std::int32_t>(hash % level);
+  const Result<RankChange> updated = UpdateGroup(tx, key, role, value, level);
   if (updated.ok()) return result_code::kSuccess;
   ZEZE_LOG_ERROR("{}", updated.error().message());
   return Generated::ErrorCode(kRankWrongLevel);
+}
+
+template <typename... Beans>
+std::int64_t Rank<Beans...>::Deliver(Transaction& tx, std::string_view delivery,
+                                     std::string& receipt) {
+  RankOutbox::Delivery given;
+  const bool valid = RankOutbox::DecodeDelivery(delivery, given) &&
+                     static_cast<std::uint32_t>(given.group.ConcurrentId) < given.level;
+  if (!valid) return Generated::ErrorCode(kRankBadParameters);
+  const Group* found = table_.Get(tx, given.group);
+  const std::int64_t generation = found == nullptr ? 0 : found->generation;
+  const std::int64_t* last = found == nullptr ? nullptr : found->senders.Find(given.sender);
+  if (generation != given.generation || (last != nullptr && *last >= given.number)) {
+    receipt = RankOutbox::EncodeReceipt({.accepted = false, .generation = generation});
+    return result_code::kSuccess;
+  }
+  const std::int64_t code = UpdateGroups(tx, given.group, given.updates, given.level);
+  if (code != result_code::kSuccess) return code;
+  const auto group = table_.Edit(tx, given.group);
+  // What does not know the new generation is not accepted: nothing that is older than the board.
+  constexpr std::size_t kSendersMax = 64;
+  if (generation == 0 || group->senders.size() >= kSendersMax) {
+    group->BeginGeneration(outbox_.NextStamp());
+  }
+  group->senders.Put(given.sender, given.number);
+  receipt = RankOutbox::EncodeReceipt({.accepted = true, .generation = group->generation});
+  tx.RequireDurable();  // The sender forgets it.
+  return result_code::kSuccess;
 }
 
 }  // namespace zeze

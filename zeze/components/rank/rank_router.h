@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "zeze/app/application.h"
+#include "zeze/transaction/result_code.h"
 
 namespace zeze {
 
@@ -26,6 +28,14 @@ class RankRouter {
   // `done` is called exactly once, with its code or with why it could not be sent.
   virtual void Send(std::uint32_t group, std::uint32_t level, std::string parameters,
                     Completion done) = 0;
+
+  // Has Rank::Deliver run in the same way. `done` is called exactly once, on any thread: with the
+  // code 0 and what Deliver said, or with another code, and then it may have run or may run yet.
+  using Delivered = std::function<void(std::int64_t code, std::string result)>;
+  virtual void Deliver(std::uint32_t /*group*/, std::uint32_t /*level*/, std::string /*updates*/,
+                       const Delivered& done) {
+    done(result_code::kNotImplement, {});
+  }
 };
 
 }  // namespace zeze

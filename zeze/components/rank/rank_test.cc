@@ -522,7 +522,13 @@ class RecordingRouter final : public RankRouter {
     sent.emplace_back(group, std::move(parameters));
     done(result_code::kSuccess);
   }
+  void Deliver(std::uint32_t group, std::uint32_t level, std::string updates,
+               const Delivered& /*done*/) override {
+    EXPECT_LT(group, level);
+    delivered.set_value(std::move(updates));
+  }
   std::vector<std::pair<std::uint32_t, std::string>> sent;
+  std::promise<std::string> delivered;  // Once.
 };
 
 class RankApplicationTest : public ::testing::Test {
@@ -642,15 +648,39 @@ TEST_F(RankApplicationTest, SeedANestedUpdateIsPartOfTheTransaction) {
 }
 
 TEST_F(RankApplicationTest, AnUpdateAfterCommitNeedsTheCommit) {
-  const std::int64_t role = RoleOfGroup(rank, 3);  // Recorded by the router, on this thread.
+  const std::int64_t role = RoleOfGroup(rank, 3);
   for (const std::int64_t code : {1, 0}) {
     application->Call("maybe", [&](Transaction& tx) -> std::int64_t {
-      rank.UpdateAfterCommit(tx, RankBoard::Total(1), role, RankLong(5));
-      EXPECT_TRUE(router.sent.empty());
+      rank.UpdateAfterCommit(tx, RankBoard::Total(1), role, RankLong(code == 0 ? 5 : 6));
       return code;
     });
   }
-  EXPECT_EQ(router.sent.size(), 1U);
+  RankOutbox::Delivery delivery;
+  ASSERT_TRUE(RankOutbox::DecodeDelivery(router.delivered.get_future().get(), delivery));
+  ASSERT_EQ(delivery.updates.size(), 1U);
+  EXPECT_EQ(delivery.updates[0].role, role);
+  ByteWriter five;
+  five.WriteLong(BValueLong::kTypeId);
+  RankLong(5).Encode(five);
+  EXPECT_EQ(delivery.updates[0].value, five.view());
+  EXPECT_TRUE(router.sent.empty());
+}
+
+// The level of the server that asks counts, and that of the board: an owner that is set to another
+// one harms nobody.
+TEST_F(RankApplicationTest, AnOwnerWithAnotherLevelDoesTheUpdatesOfOthers) {
+  const RankBoard board = RankBoard::Total(1);
+  const auto update = [&](std::uint32_t group, std::uint32_t level) {
+    ByteWriter out;
+    out.WriteRaw(WinsRank::EncodeUpdate(board.Key(group), 7, RankLong(30)));
+    out.WriteUint(level);
+    return application->Call(
+        "redirected", [&](Transaction& tx) { return rank.UpdateEncoded(tx, group, out.view()); });
+  };
+  EXPECT_EQ(update(13, 16), 0);  // This server is set to 4.
+  EXPECT_TRUE(rank.table().ReadCopy(board.Key(13)).value().has_value());
+  EXPECT_EQ(update(5, 8), ModuleErrorCode(11015, kRankWrongLevel));
+  EXPECT_FALSE(rank.table().ReadCopy(board.Key(5)).value().has_value());
 }
 
 // 对于每一个分组，是不需要并发的: updates of one group run one by one, in order.
