@@ -47,7 +47,8 @@ std::size_t BytesOf(const std::string& timer_id, const TimerBean& timer) {
 
 TakeOverChoice ChooseTakeOver(const TimerRoot* source, std::int64_t serial, std::int64_t version) {
   if (source == nullptr || source->HeadNodeId == 0) return TakeOverChoice::kNothing;
-  if (source->LoadSerialNo != serial) return TakeOverChoice::kNothing;
+  const bool left = source->LeftSerialNo != 0 && source->LeftSerialNo == source->LoadSerialNo;
+  if (source->LoadSerialNo != serial && !left) return TakeOverChoice::kNothing;
   return source->Version > version ? TakeOverChoice::kNewer : TakeOverChoice::kTake;
 }
 
@@ -225,15 +226,12 @@ void TimerRing::NoteRoom(std::int64_t node_id, bool empty) {
   if (options_.on_empty) options_.on_empty(node_id);
 }
 
-void TimerRing::Unlink(Transaction& tx, std::int64_t node_id) {
+// Takes a node out of a ring.
+void TimerRing::Detach(Transaction& tx, std::int32_t server_id, std::int64_t node_id) {
   const auto* node = tables_.tNodes.Get(tx, node_id);
-  if (node == nullptr || !node->Timers.empty()) return;
-  CheckOwner(tx);
-  // Else it is of a ring that this server had, and another one has now.
-  if (!IsOurs(node_id, tables_.tNodeRoot.Get(tx, options_.server_id)->LoadSerialNo)) return;
   const std::int64_t previous = node->PrevNodeId;
   const std::int64_t next = node->NextNodeId;
-  const auto root = tables_.tNodeRoot.Edit(tx, options_.server_id);
+  const auto root = tables_.tNodeRoot.Edit(tx, server_id);
   if (previous == node_id) {
     root->HeadNodeId = 0;
     root->TailNodeId = 0;
@@ -244,6 +242,15 @@ void TimerRing::Unlink(Transaction& tx, std::int64_t node_id) {
     if (root->TailNodeId == node_id) root->TailNodeId = previous;
   }
   tables_.tNodes.Remove(tx, node_id);
+}
+
+void TimerRing::Unlink(Transaction& tx, std::int64_t node_id) {
+  const auto* node = tables_.tNodes.Get(tx, node_id);
+  if (node == nullptr || !node->Timers.empty()) return;
+  CheckOwner(tx);
+  // Else it is of a ring that this server had, and another one has now.
+  if (!IsOurs(node_id, tables_.tNodeRoot.Get(tx, options_.server_id)->LoadSerialNo)) return;
+  Detach(tx, options_.server_id, node_id);
   tx.AfterCommit([this, node_id] {
     const MutexLock lock(mutex_);
     ours_.erase(node_id);
@@ -268,7 +275,55 @@ TakeOverChoice TimerRing::TakeOver(Transaction& tx, std::int32_t source, std::in
   left->HeadNodeId = 0;
   left->TailNodeId = 0;
   left->LoadSerialNo += 1;  // If it lives it finds out, before it changes anything.
+  left->LeftSerialNo = left->LoadSerialNo;
+  left->TakenBy.Add(options_.server_id);
   return choice;
+}
+
+TakeOverChoice TimerRing::BeginTakeOver(Transaction& tx, std::int32_t source, std::int64_t serial,
+                                        Part& part) {
+  part = {};
+  if (source == options_.server_id) return TakeOverChoice::kNothing;
+  const TakeOverChoice choice =
+      ChooseTakeOver(tables_.tNodeRoot.Get(tx, source), serial, options_.version);
+  if (choice != TakeOverChoice::kTake) return choice;
+  CheckOwner(tx);
+  const auto left = tables_.tNodeRoot.Edit(tx, source);
+  if (left->LeftSerialNo != left->LoadSerialNo) {
+    left->LoadSerialNo += 1;
+    left->LeftSerialNo = left->LoadSerialNo;
+  }
+  left->TakenBy.Add(options_.server_id);
+  part = {.head = left->HeadNodeId, .tail = left->TailNodeId};
+  return choice;
+}
+
+bool TimerRing::HasLeft(Transaction& tx, std::int32_t source) {
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, source);
+  return root != nullptr && root->LeftSerialNo != 0 && root->LeftSerialNo == root->LoadSerialNo;
+}
+
+TimerRing::Part TimerRing::Of(Transaction& tx, std::int32_t server_id) {
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, server_id);
+  if (root == nullptr) return {};
+  return {.head = root->HeadNodeId, .tail = root->TailNodeId};
+}
+
+std::int64_t TimerRing::Move(Transaction& tx, std::int64_t node_id, const std::string& timer_id,
+                             TimerBean timer) {
+  Remove(tx, node_id, timer_id);
+  return Add(tx, timer_id, std::move(timer));
+}
+
+void TimerRing::UnlinkFrom(Transaction& tx, std::int32_t source, std::int64_t node_id) {
+  const auto* node = tables_.tNodes.Get(tx, node_id);
+  if (node != nullptr && node->Timers.empty() && HasLeft(tx, source)) Detach(tx, source, node_id);
+}
+
+void TimerRing::NoteGuest(Transaction& tx, std::int32_t home) {
+  const TimerRoot* root = tables_.tNodeRoot.Get(tx, home);
+  if (root != nullptr && root->TakenBy.Contains(options_.server_id)) return;
+  tables_.tNodeRoot.GetOrAdd(tx, home)->TakenBy.Add(options_.server_id);
 }
 
 }  // namespace zeze

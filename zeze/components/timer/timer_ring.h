@@ -33,11 +33,13 @@ using TimerTables = Zeze::Builtin::Timer::ModuleTimerBase;
 using TimerRoot = Zeze::Builtin::Timer::BNodeRoot;
 using TimerNode = Zeze::Builtin::Timer::BNode;
 
-// Whether a server may have what another one has left.
+// Whether a server may have what another one has left. The serial is that of the other's last start;
+// it does not matter any more once somebody has taken over a part, until the other one is back.
 enum class TakeOverChoice : std::uint8_t {
   kTake,
   kNothing,  // It has left nothing, or has come back, or somebody else was faster.
   kNewer,    // Of a newer program: this one might not understand it.
+  kUnable,   // It has timers for which this server has no handlers.
 };
 TakeOverChoice ChooseTakeOver(const TimerRoot* source, std::int64_t serial, std::int64_t version);
 
@@ -93,6 +95,21 @@ class TimerRing {
 
   // Puts the ring of another server into this one. The part is to be loaded.
   TakeOverChoice TakeOver(Transaction& tx, std::int32_t source, std::int64_t serial, Part& part);
+  // The same for some of its timers: from now on the other server changes nothing any more without
+  // having begun anew, and Move may be called. The part is that of the other one.
+  TakeOverChoice BeginTakeOver(Transaction& tx, std::int32_t source, std::int64_t serial,
+                               Part& part);
+  // Whether the other server has not come back since.
+  bool HasLeft(Transaction& tx, std::int32_t source);
+  // The ring of any server, without a serial.
+  Part Of(Transaction& tx, std::int32_t server_id);
+  // Moves a timer of another server into the ring of this one. Returns its node.
+  std::int64_t Move(Transaction& tx, std::int64_t node_id, const std::string& timer_id,
+                    TimerBean timer);
+  // An empty node leaves the ring of another server that has left.
+  void UnlinkFrom(Transaction& tx, std::int32_t source, std::int64_t node_id);
+  // That server will look here for its timers when it is back.
+  void NoteGuest(Transaction& tx, std::int32_t home);
 
  private:
   static constexpr std::size_t kShards = 16;
@@ -100,6 +117,7 @@ class TimerRing {
   void CheckOwner(Transaction& tx);
   std::int64_t NewNode(Transaction& tx, std::int32_t server_id);
   void LinkBefore(Transaction& tx, std::int32_t server_id, const Part& part);
+  void Detach(Transaction& tx, std::int32_t server_id, std::int64_t node_id);
   std::int64_t TakeRoom();
   void NoteRoom(std::int64_t node_id, bool empty);
   void NoteOurs(std::int64_t node_id, std::int64_t serial);

@@ -279,6 +279,17 @@ class Timers final : public TimerTables {
                           std::vector<std::pair<Alarm, std::int64_t>>& alarms);
   bool LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id, TimerBean timer,
                  std::vector<std::pair<Alarm, std::int64_t>>& alarms);
+  // The timers of a ring that this server can run.
+  enum class Able : std::uint8_t { kNone, kSome, kAll };
+  bool LookAtRing(std::int32_t server_id, std::int64_t serial, TakeOverChoice& choice, Able& able);
+  bool TakeOverRing(std::int32_t server_id, std::int64_t serial, TakeOverChoice& choice);
+  bool TakeOverSome(std::int32_t server_id, std::int64_t serial, TakeOverChoice& choice);
+  // Goes through the ring of another server, moves the timers that this server can run and that are
+  // `wanted`, and counts what it leaves.
+  using Wanted = FunctionRef<bool(const TimerBean& timer, const Index& index)>;
+  bool MoveRing(std::int32_t server_id, TimerRing::Part part, bool left_only, Wanted wanted,
+                std::size_t& left);
+  void FetchHome();
   void JoinAgain();
   void LoadAll();
   void RegisterOffline();

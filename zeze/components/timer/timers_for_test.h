@@ -62,6 +62,7 @@ struct TimerSetup {
   std::int32_t server_id = 1;
   TimersOptions timers = {};
   bool memory = false;
+  std::vector<std::string> handlers = {"count"};  // All do the same.
   // What the handler "count" returns; it counts in the table and then says so.
   std::function<std::int64_t(Transaction&, TimerContext&)> extra = nullptr;
 };
@@ -69,14 +70,16 @@ struct TimerSetup {
 struct TimerServer {
   TimerServer(const std::string& directory, Clock& clock, TimerSetup setup = {})
       : timers(keys, std::move(setup.timers)) {
-    timers.RegisterHandler("count", [this, extra = setup.extra](Transaction& tx, TimerContext& t) {
-      effects.GetOrAdd(tx, std::string(t.id()))->NextId += 1;
-      const std::int64_t code = extra ? extra(tx, t) : result_code::kSuccess;
-      if (code == result_code::kSuccess) {
-        tx.AfterCommit([this, id = std::string(t.id())] { told.Add(id); });
-      }
-      return code;
-    });
+    for (const std::string& name : setup.handlers) {
+      timers.RegisterHandler(name, [this, extra = setup.extra](Transaction& tx, TimerContext& t) {
+        effects.GetOrAdd(tx, std::string(t.id()))->NextId += 1;
+        const std::int64_t code = extra ? extra(tx, t) : result_code::kSuccess;
+        if (code == result_code::kSuccess) {
+          tx.AfterCommit([this, id = std::string(t.id())] { told.Add(id); });
+        }
+        return code;
+      });
+    }
     Result<std::unique_ptr<Application>> opened = Application::Open(
         "timers", {.server_id = setup.server_id,
                    .storage = setup.memory ? StorageKind::kMemory : StorageKind::kRocksDb,

@@ -98,9 +98,113 @@ TEST_F(TakeOverTest, ASavedTakeOverSurvivesACrashBeforeItIsLoaded) {
   server->Crash();
   Open({.server_id = 2});
   EXPECT_GE(server->timers.statistics().armed, 120U);
+  const std::size_t armed = server->timers.statistics().armed;
   server->Stop();
-  Open({.server_id = 1});
+  Open({.server_id = 1});  // They come back to it.
+  EXPECT_EQ(server->timers.statistics().armed, 120U);
+  server->Stop();
+  Open({.server_id = 2});
+  EXPECT_EQ(server->timers.statistics().armed, armed - 120);
+}
+
+// A server of another kind, in the same cluster.
+TEST_F(TakeOverTest, TakesOverOnlyTimersThatItHasHandlersFor) {
+  Open({.handlers = {"count", "other"}});
+  std::vector<std::string> others;
+  for (int i = 0; i < 120; ++i) {
+    left.push_back(server->Schedule(TimerSpec::After("count", 100s)));
+    others.push_back(server->Schedule(TimerSpec::After("other", 100s)));
+  }
+  serial = server->Serial();
+  server->Stop();
+
+  Open({.server_id = 4, .handlers = {"nothing"}});
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kRefused);
+  EXPECT_EQ(server->Find(left[0])->server_id, 1);
+  EXPECT_EQ(server->Serial(), serial);  // Nothing has changed.
+  server->Stop();
+
+  Open({.server_id = 2});
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kRefused);  // Of the rest.
+  EXPECT_EQ(server->timers.statistics().armed, 120U);
+  EXPECT_EQ(server->Find(left[7])->server_id, 2);
+  EXPECT_EQ(server->Find(others[7])->server_id, 1);
+  server->Crash();  // What it said was saved.
+  Open({.server_id = 2});
+  EXPECT_EQ(server->timers.statistics().armed, 120U);
+  clock.Advance(101s);
+  server->told.Await(120);
+  EXPECT_EQ(server->Effects(others[7]), 0);
+  server->Stop();
+
+  // Asked with the same serial: the service manager knows no other.
+  Open({.server_id = 3, .handlers = {"other", "more"}});
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kTaken);
+  server->told.Await(120);
+  for (const std::string& id : left) EXPECT_EQ(server->Effects(id), 1);
+  for (const std::string& id : others) EXPECT_EQ(server->Effects(id), 1);
+  EXPECT_EQ(server->timers.tNodeRoot.ReadCopy(1).value()->HeadNodeId, 0);
+}
+
+TEST_F(TakeOverTest, ATakeOverOfSomeEndsWhenTheOwnerIsBack) {
+  Open({.handlers = {"count", "other"}});
+  left.push_back(server->Schedule(TimerSpec::After("count", 100s)));
+  left.push_back(server->Schedule(TimerSpec::After("other", 100s)));
+  serial = server->Serial();
+  server->Stop();
+  Open({.server_id = 2});
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kRefused);
+  server->Stop();
+  Open({.handlers = {"count", "other"}});
+  EXPECT_EQ(server->timers.statistics().armed, 2U);
+  server->Stop();
+  Open({.server_id = 3, .handlers = {"count", "other"}});
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kTaken);  // Nothing.
   EXPECT_EQ(server->timers.statistics().armed, 0U);
+}
+
+TEST_F(TakeOverTest, TimersGoBackToTheirOwner) {
+  Leave(120);
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kTaken);
+  ASSERT_TRUE(server->timers.AwaitLoaded(20s));
+  const std::int64_t second = server->timers.tNodeRoot.ReadCopy(2).value()->LoadSerialNo;
+  server->Stop();
+  // That one dies, too.
+  Open({.server_id = 3});
+  EXPECT_EQ(server->timers.TakeOver(2, second, 20s), registry::TakeOver::kTaken);
+  ASSERT_TRUE(server->timers.AwaitLoaded(20s));
+  EXPECT_EQ(server->timers.statistics().armed, 180U);
+  server->Stop();
+
+  Open();
+  EXPECT_EQ(server->timers.statistics().armed, 120U);
+  for (const std::string& id : left) EXPECT_EQ(server->Find(id)->server_id, 1);
+  server->Stop();
+  Open({.server_id = 3});
+  EXPECT_EQ(server->timers.statistics().armed, 60U);
+  server->Stop();
+  Open({.server_id = 2});
+  EXPECT_EQ(server->timers.statistics().armed, 60U);
+  clock.Advance(101s);
+  server->told.Await(60);
+  server->Stop();
+  Open();
+  server->told.Await(120);
+  for (const std::string& id : left) EXPECT_EQ(server->Effects(id), 1);
+}
+
+// It was given another program meanwhile.
+TEST_F(TakeOverTest, AnOwnerThatCannotRunThemAnyMoreLeavesThemWhereTheyAre) {
+  Leave(10, 0);
+  EXPECT_EQ(server->timers.TakeOver(1, serial, 20s), registry::TakeOver::kTaken);
+  ASSERT_TRUE(server->timers.AwaitLoaded(20s));
+  server->Stop();
+  Open({.server_id = 1, .handlers = {"other"}});
+  EXPECT_EQ(server->timers.statistics().armed, 0U);
+  EXPECT_EQ(server->Find(left[0])->server_id, 2);
+  server->Stop();
+  Open();
+  EXPECT_EQ(server->timers.statistics().armed, 10U);
 }
 
 TEST_F(TakeOverTest, NotFromItself) {
