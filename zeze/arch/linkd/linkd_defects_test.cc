@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/testing/gateway_fixture.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/net/frame.h"
 
 namespace zeze::arch {
@@ -83,8 +85,10 @@ TEST(LinkdDefects, Defect20AServerThatComesAgainIsUsableAtOnce) {
   client.Request(kShop, 5, "x");
   EXPECT_EQ("x", client.Answer());
 
+  const zeze::testing::CapturedLog log;
   TestProvider again(gateway, "1");
   again.Offer({kShop});
+  EXPECT_THAT(log.lines(), ::testing::Contains(::testing::HasSubstr("the same server id")));
   client.Request(kShop, 5, "y");
   EXPECT_EQ("y", client.Answer());
   EXPECT_EQ(1U, again.dispatched.value().size());

@@ -155,8 +155,9 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   // --- Both. ---
 
   Time Now() const { return io_.clock().Now(); }
-  void Count(Refusal refusal) {
-    counts_[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
+  // Returns how many there have been.
+  std::uint64_t Count(Refusal refusal) {
+    return counts_[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed) + 1;
   }
   void Strike(ClientSession& session, Time now);
   void Tick();
@@ -212,6 +213,7 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   AcceptRamp ramp_ ZEZE_GUARDED_BY(ramp_mutex_);
 
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Refusal::kCount)> counts_ = {};
+  std::atomic<std::uint64_t> replaced_ = 0;  // Connections of servers that connected again.
   std::atomic<std::uint64_t> authenticated_ = 0;
   std::atomic<std::uint64_t> forwarded_ = 0;
   std::atomic<std::uint64_t> delivered_ = 0;

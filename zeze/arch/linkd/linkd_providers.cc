@@ -44,6 +44,10 @@ namespace {
 // again.
 constexpr std::int32_t kLoginModules[] = {11013, 11100};
 
+// What a misconfigured server does again and again, about once a second, is logged the first time and
+// every so many times.
+constexpr std::uint64_t kSayAgain = 30;
+
 bool HasLogin(const std::vector<std::int32_t>& modules) {
   for (const std::int32_t module : modules) {
     for (const std::int32_t login : kLoginModules) {
@@ -140,6 +144,14 @@ void Linkd::Impl::OnAnnounce(const Message<provider::AnnounceProviderInfo>& mess
   ZEZE_LOG_INFO("{}: server {} of {}, version {:x}", message.connection->Describe(),
                 info.ServiceIdentity, info.ServiceNamePrefix, info.AppVersion);
   if (replaced == nullptr) return;
+  if (replaced_.fetch_add(1) % kSayAgain == 0) {
+    ZEZE_LOG_WARNING(
+        "{}: server {} of {} has connected again, from {}, and its connection from {} is closed; "
+        "if both processes are running, they have the same server id",
+        options_.name, info.ServiceIdentity, info.ServiceNamePrefix,
+        message.connection->peer_address().ToString(),
+        replaced->connection->peer_address().ToString());
+  }
   UnbindEverywhere(*replaced);
   replaced->connection->Close("the server has connected again");
 }
@@ -176,10 +188,11 @@ template <typename T>
 std::int64_t Linkd::Impl::CodeOf(const ProviderLink& link, const Result<T>& offered) {
   if (offered.ok()) return provider::Bind::Success;
   if (offered.error().code() != ErrorCode::kConflict) return provider::Bind::Failed;
-  Count(Refusal::kModuleOfOthers);
   // The server connects and asks again until the others are gone or somebody mends it.
-  ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(10), "{}: {} is refused: {}", options_.name,
-                       link.connection->Describe(), offered.error().message());
+  if (Count(Refusal::kModuleOfOthers) % kSayAgain == 1) {
+    ZEZE_LOG_ERROR("{}: {} is refused: {}", options_.name, link.connection->Describe(),
+                   offered.error().message());
+  }
   return provider::Bind::OfOtherServers;
 }
 

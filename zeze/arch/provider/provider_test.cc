@@ -56,6 +56,7 @@ using ::testing::ElementsAre;
 using testing::FakeLinkd;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -362,6 +363,20 @@ TEST_F(ProviderTest, TriesAgainWhenAGatewayRefusesToBind) {
   ASSERT_TRUE(linkd_->AwaitServers(kGame, 1));
 
   EXPECT_TRUE(linkd_->Call<Echo>(linkd_->AddClient("ann"), {}).ok());
+}
+
+// As gateways do when another process says that it is this server.
+TEST_F(ProviderTest, SaysSoWhenGatewaysCloseItsConnectionsAgainAndAgain) {
+  const zeze::testing::CapturedLog log;
+  StartBoth({.server_id = 7});
+  for (std::size_t i = 1; i <= 3; ++i) {
+    EXPECT_THAT(log.lines(), Not(Contains(HasSubstr("same server id"))));
+    linkd_->CloseServers();
+    ASSERT_TRUE(linkd_->Await([&] { return linkd_->story().size() == 4 * (i + 1); }));
+  }
+
+  EXPECT_THAT(log.lines(),
+              Contains(AllOf(StartsWith("error: gateway "), HasSubstr("same server id (7)"))));
 }
 
 TEST_F(ProviderTest, SaysSoWhenAnotherKindOfServerHasItsModules) {

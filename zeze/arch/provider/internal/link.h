@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,18 +28,26 @@ class Link {
     MutexLock lock(mutex_);
     return connection_;
   }
-  void Open(ConnectionPtr connection) {
+  void Open(ConnectionPtr connection, std::chrono::nanoseconds now) {
     MutexLock lock(mutex_);
+    opened_at_ = now;
     connection_ = std::move(connection);
     ForgetBound();  // The gateway has forgotten, too.
   }
   // False if another one is open by now.
-  bool Close(const Connection& connection) {
+  bool Close(const Connection& connection, std::chrono::nanoseconds now) {
     MutexLock lock(mutex_);
     if (connection_.get() != &connection) return false;
     connection_ = nullptr;
+    short_lives_ = now - opened_at_ < kShortLife ? short_lives_ + 1 : 0;
     ForgetBound();
     return true;
+  }
+
+  // Connections in a row that ended soon after they were made.
+  int short_lives() const {
+    MutexLock lock(mutex_);
+    return short_lives_;
   }
 
   // Dynamic modules that clients were bound for, so that they can be unbound at the end.
@@ -79,6 +88,8 @@ class Link {
   }
 
  private:
+  static constexpr std::chrono::seconds kShortLife{5};
+
   void ForgetBound() ZEZE_REQUIRES(mutex_) {
     bound_.clear();
     asked_.clear();
@@ -87,6 +98,8 @@ class Link {
   const std::string name_;
   mutable Mutex mutex_;
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds opened_at_ ZEZE_GUARDED_BY(mutex_){0};
+  int short_lives_ ZEZE_GUARDED_BY(mutex_) = 0;
   ClientsByModule bound_ ZEZE_GUARDED_BY(mutex_);
   // Binds without an answer yet.
   std::map<std::pair<std::int64_t, std::int32_t>, int> asked_ ZEZE_GUARDED_BY(mutex_);

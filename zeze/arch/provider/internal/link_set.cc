@@ -80,7 +80,7 @@ void MustAgree(const ConnectionPtr& connection, const typename P::Argument& argu
               std::chrono::seconds(10),
               "gateway {} gives this server no clients: another kind of server (with another "
               "name_prefix) offers one of its modules; the gateway's log names both",
-              still_open->Describe());
+              still_open->peer_address().ToString());
         }
         still_open->Close(fmt::format("the gateway refused {}, code {}", P::kDescriptor.full_name,
                                       reply.result_code));
@@ -211,7 +211,7 @@ void LinkSet::OnOpen(const ConnectionPtr& connection) {
   if (entry == nullptr || leaving_) return connection->Close("this server leaves the gateway");
   ZEZE_LOG_INFO("connected to gateway {}", entry->link->name());
   connection->set_state(std::make_shared<LinkConnection>(entry->link, *this));
-  entry->link->Open(connection);
+  entry->link->Open(connection, SystemClock().Now());
   Introduce(connection);
 }
 
@@ -228,8 +228,19 @@ void LinkSet::Introduce(const ConnectionPtr& connection) {
 
 void LinkSet::OnClose(const ConnectionPtr& connection) {
   auto* state = connection->state<LinkConnection>();
-  if (state == nullptr || !state->link->Close(*connection)) return;
+  if (state == nullptr || !state->link->Close(*connection, SystemClock().Now())) return;
   ZEZE_LOG_INFO("lost the connection to gateway {}", state->link->name());
+  // Once, and again when it goes on: connections are made about once a second.
+  constexpr int kSuspicious = 3;
+  constexpr int kSayAgain = 30;
+  const int short_lives = state->link->short_lives();
+  if (short_lives % kSayAgain == kSuspicious) {
+    ZEZE_LOG_ERROR(
+        "gateway {} has closed {} connections shortly after they were made: another server with "
+        "the same server id ({}) and name_prefix takes their place, or it refuses this one; its "
+        "log says which",
+        state->link->name(), short_lives, introduction_.announcement.ServiceIdentity);
+  }
   std::shared_ptr<Connector> gone;
   {
     MutexLock lock(mutex_);
