@@ -59,23 +59,34 @@ struct HandshakeOptions {
 struct KeepAliveOptions {
   std::chrono::nanoseconds check_period{0};
 
-  // Close when nothing was received for longer.
+  // Close when nothing was received for longer, though the peer need not have sent anything.
   std::chrono::nanoseconds receive_timeout{0};
 
   // Connections that this side opened: send a keep-alive when nothing was sent, or nothing
   // received, for longer. WebSockets that it accepted: a ping, which browsers answer by themselves.
   std::chrono::nanoseconds send_timeout{0};
+
+  // Like receive_timeout, but only where this side sends keep-alives or pings, so that a peer which
+  // is there has had something to answer.
+  std::chrono::nanoseconds answer_timeout{0};
 };
 
 struct SocketOptions {
   bool no_delay = true;
+  // The system asks the peer's machine for a sign of life after keep_alive_idle without one, then
+  // every keep_alive_interval; kKeepAliveProbes without an answer end the connection. So half-open
+  // connections are found, whatever the peer's program does.
   bool tcp_keep_alive = true;
+  std::chrono::seconds keep_alive_idle{60};
+  std::chrono::seconds keep_alive_interval{10};
   int send_buffer_bytes = 0;     // 0: the system's.
   int receive_buffer_bytes = 0;  // 0: the system's.
   // The connection ends when the peer's machine confirms nothing for so long, for example because
   // it has lost its power. 0: the system's, a quarter of an hour.
   std::chrono::milliseconds unconfirmed_max{0};
 };
+
+inline constexpr int kKeepAliveProbes = 3;
 
 // For connections inside of a data centre.
 inline constexpr std::chrono::seconds kUnconfirmedInside{30};

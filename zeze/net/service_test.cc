@@ -3,15 +3,19 @@
 #include "zeze/net/service.h"
 
 #include <atomic>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/thread_pool.h"
@@ -617,6 +621,39 @@ TEST(Service, SendsKeepAlivesAndGivesUpSilentPeers) {
   ASSERT_TRUE(silent.ok());
   while (silent.value()->IsOpen()) clock.Advance(seconds(1));
   ASSERT_TRUE(closed.WaitFor(1));
+}
+
+// A peer whose machine or network has gone says nothing more; without traffic only the system's
+// probes find out.
+TEST(Service, TheSystemWatchesForPeersThatHaveGone) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  HandleEcho(server);
+  Service client(io, {.name = "client"});
+  const NetAddress address = MustListen(server);
+  const ConnectionPtr connection = MustConnect(client, address);
+  EXPECT_EQ(MustEcho(*connection, "x"), "x");
+
+  // Both ends of the connection: the timer in "02:when" is that of keep-alive, "when" in 1/100 s.
+  const std::string port = fmt::format(":{:04X}", address.port());
+  const auto watched = [&] {
+    std::ifstream table("/proc/net/tcp");
+    int count = 0;
+    for (std::string line; std::getline(table, line);) {
+      std::istringstream in(line);
+      std::string number, local, remote, state, queues, timer;
+      in >> number >> local >> remote >> state >> queues >> timer;
+      if (state != "01" || (!local.ends_with(port) && !remote.ends_with(port))) continue;
+      if (timer.starts_with("02:") && std::stol(timer.substr(3), nullptr, 16) <= 60 * 100) ++count;
+    }
+    return count;
+  };
+  // A moment after the last bytes, which have timers of their own.
+  const auto deadline = SystemClock().Now() + kPatience;
+  while (watched() < 2 && SystemClock().Now() < deadline) {
+    SystemClock().SleepFor(milliseconds(10));
+  }
+  EXPECT_EQ(2, watched());
 }
 
 TEST(Service, KeepsStateForEachConnection) {

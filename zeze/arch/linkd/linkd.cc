@@ -118,6 +118,10 @@ Result<std::string> Advertised(const std::string& configured, const NetAddress& 
 }  // namespace
 
 std::string_view ToString(Refusal refusal) {
+  // Of WebSockets, which are pinged. Others are watched by the system.
+  options.keep_alive = {.check_period = std::chrono::seconds(10),
+                        .send_timeout = std::chrono::seconds(30),
+                        .answer_timeout = std::chrono::seconds(90)};
   return kRefusalNames[static_cast<std::size_t>(refusal)];
 }
 

@@ -224,6 +224,7 @@ Result<void> ReadService(const Config& config, std::string_view name,
   }
   if (!section.IsSet("OutputBufferMaxSize")) options.output_bytes_max = defaults.output_bytes_max;
   if (!section.IsSet("maxConnections")) options.connections_max = defaults.connections_max;
+  if (!section.IsSet("KeepCheckPeriod")) options.keep_alive = defaults.keep_alive;
   options.handshakes_max = defaults.handshakes_max;
   options.calls_max = defaults.calls_max;
   options.write_stall_timeout = defaults.write_stall_timeout;

@@ -33,6 +33,9 @@ TEST(LinkdSettings, NothingMeansWhatSuitsAGateway) {
   EXPECT_EQ(11000, options.provider_acceptors.at(0).port);
   EXPECT_FALSE(options.registry.has_value());
   EXPECT_EQ("Linkd", settings.value().audience);
+  EXPECT_EQ(std::chrono::seconds(90), options.clients.keep_alive.answer_timeout);
+  EXPECT_EQ(std::chrono::seconds(0), options.clients.keep_alive.receive_timeout)
+      << "clients need not say anything";
 }
 
 TEST(LinkdSettings, ReadsServicesAndLimits) {

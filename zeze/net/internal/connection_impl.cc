@@ -97,6 +97,13 @@ void ConnectionImpl::SetSocketOptions() {
   const SocketOptions& socket = options().socket;
   SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, socket.no_delay ? 1 : 0);
   SetOption(descriptor, SOL_SOCKET, SO_KEEPALIVE, socket.tcp_keep_alive ? 1 : 0);
+  if (socket.tcp_keep_alive) {
+    SetOption(descriptor, IPPROTO_TCP, TCP_KEEPIDLE,
+              static_cast<int>(socket.keep_alive_idle.count()));
+    SetOption(descriptor, IPPROTO_TCP, TCP_KEEPINTVL,
+              static_cast<int>(socket.keep_alive_interval.count()));
+    SetOption(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
+  }
   if (socket.send_buffer_bytes > 0) {
     SetOption(descriptor, SOL_SOCKET, SO_SNDBUF, socket.send_buffer_bytes);
   }
@@ -171,10 +178,11 @@ void ConnectionImpl::BecomeReady() {
   server_handshake_.reset();
   client_handshake_.reset();
   const std::chrono::nanoseconds now = loop_.Now();
-  if (options().keep_alive.check_period.count() > 0) {
-    // Nobody but us can keep a browser's connection alive: pages cannot send pings.
-    const bool sends = !accepted() || websocket_ != nullptr;
-    keep_alive_.emplace(options().keep_alive, sends, now, service_->io.Random());
+  // Nobody but us can keep a browser's connection alive: pages cannot send pings.
+  const bool sends = !accepted() || websocket_ != nullptr;
+  const KeepAliveOptions& keep_alive = options().keep_alive;
+  if (keep_alive.check_period.count() > 0 && (sends || keep_alive.receive_timeout.count() > 0)) {
+    keep_alive_.emplace(keep_alive, sends, now, service_->io.Random());
   }
   {
     MutexLock lock(mutex_);
@@ -353,7 +361,7 @@ void ConnectionImpl::CheckKeepAlive(std::chrono::nanoseconds now) {
     case KeepAlive::Action::kNothing:
       return;
     case KeepAlive::Action::kClose:
-      return Close("nothing was received for longer than KeepRecvTimeout");
+      return Close("nothing was received for too long");
     case KeepAlive::Action::kSend: {
       if (accepted()) return SendPing();
       const auto ignore = [](const RawReply&) { return true; };

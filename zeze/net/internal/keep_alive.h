@@ -35,6 +35,7 @@ class KeepAlive {
     if (!enabled() || now < next_check_) return Action::kNothing;
     next_check_ = now + options_.check_period;
     if (IsOver(options_.receive_timeout, now - last_received)) return Action::kClose;
+    if (opened_here_ && IsOver(options_.answer_timeout, now - last_received)) return Action::kClose;
     if (opened_here_ && (IsOver(options_.send_timeout, now - last_sent) ||
                          IsOver(options_.send_timeout, now - last_received))) {
       return Action::kSend;

@@ -174,6 +174,16 @@ TEST(KeepAlive, ClosesWhenNothingWasReceived) {
   EXPECT_EQ(keep_alive.Check(seconds(65), seconds(0), seconds(65)), KeepAlive::Action::kClose);
 }
 
+TEST(KeepAlive, ClosesAPeerThatWasAskedAndDoesNotAnswer) {
+  const KeepAliveOptions options{
+      .check_period = seconds(5), .send_timeout = seconds(30), .answer_timeout = seconds(60)};
+  KeepAlive asked(options, true, seconds(0), 0);
+  KeepAlive not_asked(options, false, seconds(0), 0);
+  EXPECT_EQ(asked.Check(seconds(60), seconds(0), seconds(60)), KeepAlive::Action::kSend);
+  EXPECT_EQ(asked.Check(seconds(65), seconds(0), seconds(65)), KeepAlive::Action::kClose);
+  EXPECT_EQ(not_asked.Check(seconds(65), seconds(0), seconds(65)), KeepAlive::Action::kNothing);
+}
+
 TEST(KeepAlive, ChecksOncePerPeriodFromARandomStart) {
   const KeepAliveOptions options{.check_period = seconds(5), .receive_timeout = seconds(1)};
   KeepAlive early(options, true, seconds(0), 0);
