@@ -226,7 +226,9 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       "global", "Run a Global: it says which server may read and write which record");
   command->add_option("--database", arguments->database, "The database that the servers share")
       ->required();
-  command->add_option("--ip", arguments->ip, "Address to listen on (default: all)");
+  command->add_option("--ip", arguments->ip,
+                      "Address to listen on (default: 127.0.0.1; @internal: a private address of "
+                      "this machine, for servers of others)");
   command->add_option("--port", arguments->port, "Port to listen on; 0: any")
       ->capture_default_str();
   command->add_option("--shard", arguments->shard, "Which of several Globals, from 0")

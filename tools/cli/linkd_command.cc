@@ -253,7 +253,8 @@ void AddLinkdCommand(CLI::App& app, int& exit_code) {
   command->add_option("--ip", arguments->ip, "Address for clients (default: all)");
   command->add_option("--port", arguments->port, "Port for clients (default: 10000); 0: any");
   command->add_option("--provider-ip", arguments->provider_ip,
-                      "Address for servers (default: all); nobody else should reach it");
+                      "Address for servers (default: 127.0.0.1; @internal: a private address of "
+                      "this machine, for servers of others); nobody else should reach it");
   command->add_option("--provider-port", arguments->provider_port,
                       "Port for servers (default: 11000); 0: any");
   command->add_option("--name", arguments->name,

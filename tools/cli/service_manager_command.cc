@@ -152,7 +152,9 @@ void AddServiceManagerCommand(CLI::App& app, int& exit_code) {
                       "Configuration (default: zeze.xml, if it is there); it reads the ServiceConf "
                       "and the CustomizeConf \"Zeze.Services.ServiceManager\"");
   command->add_option("--set", arguments->overrides, "NAME=VALUE: overrides the configuration");
-  command->add_option("--ip", arguments->ip, "Address to listen on (default: all)");
+  command->add_option("--ip", arguments->ip,
+                      "Address to listen on (default: 127.0.0.1; @internal: a private address of "
+                      "this machine, for servers of others)");
   command->add_option("--port", arguments->port, "Port to listen on (default: 5001); 0: any");
   command->add_option("--data", arguments->data,
                       "Its directory (default: service_manager, below DbHome)");

@@ -544,7 +544,9 @@ inline constexpr Setting kServiceSettings[] = {
 };
 
 inline constexpr Setting kAcceptorSettings[] = {
-    {.name = "Ip", .default_value = "", .help = "empty: any; @internal, @external: chosen"},
+    {.name = "Ip",
+     .default_value = "",
+     .help = "empty: any, inside the cluster 127.0.0.1; @internal, @external: chosen"},
     {.name = "Port",
      .kind = kInteger,
      .default_value = "0",

@@ -16,8 +16,8 @@
 namespace zeze {
 
 struct AcceptorOptions {
-  // Empty: every address of the machine. "@internal", "@external": one of its private or public
-  // addresses.
+  // Empty: every address of the machine; 127.0.0.1 for services with ServiceOptions::inside.
+  // "@internal", "@external": one of its private or public addresses. "0.0.0.0", "::": every one.
   std::string ip = {};
 
   std::uint16_t port = 0;  // 0: any; see Acceptor::address.

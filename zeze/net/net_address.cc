@@ -37,6 +37,16 @@ Result<NetAddress> NetAddress::FromText(std::string_view ip, std::uint16_t port)
   return Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no IP address", ip));
 }
 
+bool NetAddress::IsLoopback() const {
+  if (length_ == 4) return bytes_[0] == 127;
+  constexpr std::string_view kLoopback("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+  return bytes() == kLoopback;
+}
+
+bool NetAddress::IsAny() const {
+  return !empty() && bytes().find_first_not_of('\0') == std::string_view::npos;
+}
+
 std::string NetAddress::IpText() const {
   if (empty()) return "unknown";
   std::array<char, INET6_ADDRSTRLEN> text = {};

@@ -32,6 +32,9 @@ class NetAddress {
   std::string_view bytes() const { return {bytes_.data(), length_}; }
   std::uint16_t port() const { return port_; }
 
+  bool IsLoopback() const;  // 127.x.x.x, ::1: reached by processes of the same machine only.
+  bool IsAny() const;       // 0.0.0.0, ::
+
   // The address alone, and with its port. "unknown" if there is none.
   std::string IpText() const;
   std::string ToString() const;

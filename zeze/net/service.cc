@@ -25,6 +25,7 @@
 #include "zeze/net/internal/connector_impl.h"
 #include "zeze/net/internal/service_impl.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service_options.h"
@@ -175,9 +176,19 @@ void Service::OnClose(
 
 Result<std::shared_ptr<Acceptor>> Service::Listen(const AcceptorOptions& options) {
   impl_->frozen = true;
+  AcceptorOptions to_open = options;
+  const bool inside = impl_->options.inside;
+  if (inside && to_open.ip.empty()) to_open.ip = "127.0.0.1";
   Result<std::shared_ptr<internal::AcceptorImpl>> opened =
-      internal::AcceptorImpl::Open(impl_, options, impl_->io.NextLoop());
+      internal::AcceptorImpl::Open(impl_, to_open, impl_->io.NextLoop());
   if (!opened.ok()) return opened.error();
+  const NetAddress& address = opened.value()->address();
+  if (inside && to_open.tls == nullptr && !address.IsLoopback()) {
+    ZEZE_LOG_WARNING(
+        "{}: other machines can reach {} without TLS, and whoever reaches it is believed: keep the "
+        "port inside (127.0.0.1, a firewall), or use TLS with client certificates",
+        name(), address.ToString());
+  }
   {
     MutexLock lock(impl_->mutex);
     if (impl_->stopping) return Error(ErrorCode::kShuttingDown, name() + " has been stopped");

@@ -116,6 +116,11 @@ struct ServiceOptions {
   // what it is asked while its output is full: see docs/architecture.md, "Who stops reading".
   bool read_always = false;
 
+  // Its ports are for processes of the same cluster, which it believes. An acceptor without an
+  // address listens on 127.0.0.1 (name an address, "@internal", "0.0.0.0" or "::" for more), and a
+  // warning says when other machines can reach it and it has no TLS.
+  bool inside = false;
+
   // A connection to which not one byte could be written for so long is closed. 0: never.
   std::chrono::nanoseconds write_stall_timeout = std::chrono::seconds(60);
 

@@ -41,8 +41,10 @@ using testing::ManualClock;
 using testing::MustConnect;
 using testing::MustEcho;
 using testing::MustListen;
+using ::testing::Not;
 using testing::Note;
 using testing::RawClient;
+using ::testing::StartsWith;
 
 TEST(Service, AnswersCalls) {
   IoThreads io({});
@@ -654,6 +656,23 @@ TEST(Service, TheSystemWatchesForPeersThatHaveGone) {
     SystemClock().SleepFor(milliseconds(10));
   }
   EXPECT_EQ(2, watched());
+}
+
+TEST(Service, PortsForTheClusterListenOnLoopbackUnlessToldOtherwise) {
+  IoThreads io({});
+  const CapturedLog log;
+  Service server(io, {.name = "inner", .inside = true});
+  const NetAddress loopback = server.Listen({}).value()->address();
+  EXPECT_EQ(loopback.IpText(), "127.0.0.1");
+  EXPECT_THAT(log.lines(), Not(Contains(StartsWith("warning: "))));
+
+  const NetAddress open = server.Listen({.ip = "0.0.0.0"}).value()->address();
+  EXPECT_EQ(open.IpText(), "0.0.0.0");
+  EXPECT_THAT(log.lines(),
+              Contains(StartsWith("warning: inner: other machines can reach 0.0.0.0:")));
+
+  Service outer(io, {.name = "outer"});
+  EXPECT_TRUE(outer.Listen({}).value()->address().IsAny());
 }
 
 TEST(Service, KeepsStateForEachConnection) {

@@ -97,17 +97,10 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Refusal::kCount)
     "module of other servers",
 };
 
-bool IsAnyAddress(const NetAddress& address) {
-  for (const char byte : address.bytes()) {
-    if (byte != 0) return false;
-  }
-  return true;
-}
-
 Result<std::string> Advertised(const std::string& configured, const NetAddress& bound,
                                std::string_view what) {
   if (!configured.empty()) return configured;
-  if (!IsAnyAddress(bound)) return bound.IpText();
+  if (!bound.IsAny()) return bound.IpText();
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{} listen on every address of the machine: say which one of them "
                            "others shall use (Ip of the acceptor, \"@internal\" for one, or the "
@@ -118,10 +111,6 @@ Result<std::string> Advertised(const std::string& configured, const NetAddress& 
 }  // namespace
 
 std::string_view ToString(Refusal refusal) {
-  // Of WebSockets, which are pinged. Others are watched by the system.
-  options.keep_alive = {.check_period = std::chrono::seconds(10),
-                        .send_timeout = std::chrono::seconds(30),
-                        .answer_timeout = std::chrono::seconds(90)};
   return kRefusalNames[static_cast<std::size_t>(refusal)];
 }
 
@@ -129,6 +118,10 @@ ServiceOptions DefaultClientServiceOptions() {
   ServiceOptions options;
   options.name = "linkd.clients";
   options.handshake = HandshakeOptions{};
+  // Of WebSockets, which are pinged. Others are watched by the system.
+  options.keep_alive = {.check_period = std::chrono::seconds(10),
+                        .send_timeout = std::chrono::seconds(30),
+                        .answer_timeout = std::chrono::seconds(90)};
   options.frame_bytes_max = 64 << 10;
   options.output_bytes_max = 1 << 20;
   options.write_stall_timeout = std::chrono::seconds(20);
@@ -199,6 +192,7 @@ void Linkd::Impl::AddHandlers() {
   ServiceOptions providers = options_.providers;
   providers.dispatch = Dispatch::kInline;
   providers.read_always = true;
+  providers.inside = true;
   providers_ = std::make_unique<Service>(io_, std::move(providers));
   AddProviderHandlers();
 }

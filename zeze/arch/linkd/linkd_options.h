@@ -80,6 +80,7 @@ struct LinkdOptions {
   ServiceOptions clients = DefaultClientServiceOptions();
   ServiceOptions providers = DefaultProviderServiceOptions();
   std::vector<AcceptorOptions> client_acceptors = {{.port = 10000}};
+  // Without an address: 127.0.0.1. Whoever reaches it can offer modules.
   std::vector<AcceptorOptions> provider_acceptors = {{.port = 11000}};
 
   // What is registered, if it is not what the first acceptors are bound to: an address of every

@@ -355,6 +355,13 @@ TEST(Linkd, ClientsWhoseTokensCannotBeCheckedAreToldToComeAgain) {
   EXPECT_EQ(60U, gateway.refused(Refusal::kNotChecked));
 }
 
+TEST(Linkd, ThePortForServersIsOnLoopbackUnlessAnAddressIsNamed) {
+  LinkdOptions options = TestOptions();
+  options.provider_acceptors = {{}};
+  const Gateway gateway(options);
+  EXPECT_EQ("127.0.0.1", gateway.linkd.provider_address().IpText());
+}
+
 TEST(Linkd, AnApplicationAuthenticatesInItsOwnWay) {
   LinkdOptions options = TestOptions();
   options.authenticator = nullptr;

@@ -59,6 +59,7 @@ ServiceOptions ServiceOptionsOf(const DirectLinksOptions& options, bool outgoing
   // Both sides call each other: if both stopped reading, both would wait.
   service.read_always = true;
   service.socket.unconfirmed_max = kUnconfirmedInside;
+  service.inside = true;
   if (outgoing) service.keep_alive = options.keep_alive;
   return service;
 }

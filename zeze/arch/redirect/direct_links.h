@@ -43,8 +43,8 @@ struct DirectLinksOptions {
   // Servers of other main versions do not exist for this one.
   std::int64_t main_version = 0;
 
-  // Where others reach this server. Port 0: any. Keep it inside the machine room, or use TLS:
-  // whoever gets in can call everything.
+  // Where others reach this server. Empty: 127.0.0.1, for servers of one machine. Port 0: any. Keep
+  // it inside the machine room, or use TLS: whoever gets in can call everything.
   std::string ip = {};
   std::uint16_t port = 0;
   // What others are told; empty: the ip that it listens on, which must then be one.

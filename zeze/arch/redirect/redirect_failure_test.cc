@@ -279,10 +279,16 @@ TEST(RedirectFailure, StartSaysWhatIsWrong) {
   EXPECT_FALSE(cluster.Prepare(1, no_prefix).redirect->Start().ok());
 
   RedirectOptions any_ip = RedirectCluster::Options();
-  any_ip.direct.ip = "";
+  any_ip.direct.ip = "0.0.0.0";
   const Result<void> started = cluster.Prepare(2, any_ip).redirect->Start();
   ASSERT_FALSE(started.ok());
   EXPECT_NE(std::string::npos, started.error().message().find("advertised")) << "says what to do";
+
+  RedirectOptions no_ip = RedirectCluster::Options();
+  no_ip.direct.ip = "";
+  Redirect& on_loopback = *cluster.Prepare(4, no_ip).redirect;
+  ASSERT_TRUE(on_loopback.Start().ok());
+  EXPECT_EQ("127.0.0.1", on_loopback.links().ip());
 
   testing::RedirectServer& twice = cluster.Prepare(3);
   twice.redirect->AddModule(twice.bank);

@@ -122,6 +122,7 @@ Result<void> RedoQueueServer::Start(Application& application) {
                              "acceptor, or the configuration a <ServiceConf Name=\"{}\"> with one",
                              kServiceName));
   }
+  service.inside = true;
   application_ = &application;
   io_ = std::make_unique<IoThreads>(
       IoThreads::Options{.name = "redo-server", .clock = application.options().clock});

@@ -60,7 +60,8 @@ struct RedoHandlerOptions {
 using RedoHandler = std::function<bool(Transaction& tx, const Binary& param)>;
 
 struct RedoQueueServerOptions {
-  // Where to listen. Empty: what the configuration says about the service "RedoQueueServer".
+  // Where to listen; without an address on 127.0.0.1. Empty: what the configuration says about the
+  // service "RedoQueueServer".
   std::vector<AcceptorOptions> acceptors = {};
 
   // Tasks of one queue that share a transaction, when they come faster than they are run.

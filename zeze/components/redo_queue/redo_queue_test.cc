@@ -233,7 +233,7 @@ TEST_F(RedoQueueTest, Seed002TheServerRecordsTheLastTaskAndAfterARollbackTheQueu
 TEST_F(RedoQueueTest, Seed002TypeAndParameterAreTheApplicationsOwn) {
   const BAccount bean{.balance = 5};
   std::vector<std::int64_t> seen;
-  RedoQueueServer redo({.acceptors = {{.ip = "127.0.0.1"}}});
+  RedoQueueServer redo({.acceptors = {{}}});
   redo.Register<BAccount>("beans", -7, [&](Transaction&, const BAccount& param) {
     seen = {param.balance};
     return true;
@@ -243,7 +243,9 @@ TEST_F(RedoQueueTest, Seed002TypeAndParameterAreTheApplicationsOwn) {
   ASSERT_TRUE(other->Start().ok());
   auto store = RedoStore::Open({.directory = directory.File("beans")}).value();
   auto queue = RedoQueueClient::Open(
-      store, {.name = "beans", .servers = {{"127.0.0.1", redo.addresses().front().port()}}});
+      store, {.name = "beans",
+              .servers = {{redo.addresses().front().IpText(), redo.addresses().front().port()}}});
+  EXPECT_EQ("127.0.0.1", redo.addresses().front().IpText()) << "unless an address is named";
 
   ASSERT_TRUE(queue.value()->Add(-7, bean).ok());
 

@@ -86,6 +86,7 @@ class GlobalService::Impl final : public GlobalOutput {
         service_(io, {.name = "Global",
                       .frame_bytes_max = kFrameBytesMax,
                       .output_bytes_max = std::size_t{64} << 20,
+                      .inside = true,
                       .connections_max = kSessionsMax}) {
     service_.OnOpen([this](const ConnectionPtr& connection) {
       connection->set_state(std::make_shared<Session>());

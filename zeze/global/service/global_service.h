@@ -32,7 +32,7 @@ namespace zeze::global {
 
 struct GlobalServiceOptions {
   std::int32_t shard = 0;
-  AcceptorOptions acceptor = {.port = 5002};
+  AcceptorOptions acceptor = {.port = 5002};  // Without an address: 127.0.0.1.
   GlobalOptions machine;
   // A connection that has not logged in by then is closed.
   std::chrono::nanoseconds login_timeout = std::chrono::seconds(10);

@@ -40,6 +40,7 @@ class WireTest : public ::testing::Test {
         io_({.name = "io"}),
         service_(io_, *storage_->fence(), pool_, Options()) {
     EXPECT_TRUE(service_.Start().ok());
+    EXPECT_EQ("127.0.0.1", service_.address().IpText()) << "unless an address is named";
     while (!service_.GetStatus().accepting) std::this_thread::yield();
     socket_ = Connect();
   }
@@ -50,7 +51,6 @@ class WireTest : public ::testing::Test {
 
   static GlobalServiceOptions Options() {
     GlobalServiceOptions options;
-    options.acceptor.ip = "127.0.0.1";
     options.acceptor.port = 0;
     options.machine.unfenced_wait = std::chrono::hours(1);
     options.holder = "test";

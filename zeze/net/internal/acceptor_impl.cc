@@ -118,7 +118,7 @@ Error ListenError(const std::string& service, const std::string& address, std::u
     advice = "ports below 1024 need privileges: choose a higher one";
   } else if (error == EADDRNOTAVAIL) {
     code = ErrorCode::kInvalidArgument;
-    advice = "no interface of this machine has this address: leave Ip empty to use all of them";
+    advice = "no interface of this machine has this address: write \"::\" to use all of them";
   } else {
     advice = "see 'ulimit -n' and the system's log";
   }

@@ -27,6 +27,7 @@
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
@@ -48,6 +49,12 @@ constexpr std::size_t kPartBytes = std::size_t{512} << 10;
 
 // What the service manager could not save.
 constexpr std::chrono::nanoseconds kSayAgain = std::chrono::seconds(1);
+
+bool IsThisMachine(const std::string& host) {
+  if (host == "localhost") return true;
+  const Result<NetAddress> address = NetAddress::FromText(host, 0);
+  return address.ok() && address.value().IsLoopback();
+}
 
 Error NotStarted() {
   return {ErrorCode::kUnavailable, "the agent of the service manager was not started"};
@@ -141,6 +148,7 @@ class RegistryAgent::Impl {
   using SubscribedPtr = std::shared_ptr<Subscribed>;
 
   void HandleMessages();
+  void WarnOfLoopback(const ServiceInfo& info) ZEZE_REQUIRES(mutex_);
   void SayGoodbye();
   ConnectionPtr AwaitConnection(std::chrono::nanoseconds deadline);
   void Opened(const ConnectionPtr& connection);
@@ -177,6 +185,7 @@ class RegistryAgent::Impl {
   std::size_t unconfirmed_ ZEZE_GUARDED_BY(mutex_) = 0;  // Calls on connection_.
   std::optional<Error> refusal_ ZEZE_GUARDED_BY(mutex_);
   bool callbacks_stopped_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool warned_of_loopback_ ZEZE_GUARDED_BY(mutex_) = false;
   std::map<ServiceKey, ServiceInfo> registered_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::string, SubscribedPtr, std::less<>> subscribed_ ZEZE_GUARDED_BY(mutex_);
   std::map<std::pair<std::int32_t, std::string>, OfflineNotice> notices_ ZEZE_GUARDED_BY(mutex_);
@@ -351,6 +360,19 @@ Result<void> RegistryAgent::Impl::AwaitSettled(std::chrono::nanoseconds patience
 
 // --- services ---
 
+void RegistryAgent::Impl::WarnOfLoopback(const ServiceInfo& info) {
+  if (warned_of_loopback_ || !IsThisMachine(info.passive_ip) ||
+      IsThisMachine(options_.connector.host)) {
+    return;
+  }
+  warned_of_loopback_ = true;
+  ZEZE_LOG_WARNING(
+      "{} is registered with the address {}:{}, which other machines cannot reach, but the service "
+      "manager is at {}: name an address of this machine to listen on (Ip of the acceptor; "
+      "\"@internal\" finds one), or the one to advertise",
+      info.name, info.passive_ip, info.passive_port, options_.connector.host);
+}
+
 Result<void> RegistryAgent::Impl::Edit(const ServiceEdit& edit) {
   for (const ServiceInfo& info : edit.add) {
     if (IsValidIdentity(info.identity)) continue;
@@ -360,6 +382,7 @@ Result<void> RegistryAgent::Impl::Edit(const ServiceEdit& edit) {
                              info.identity));
   }
   const MutexLock lock(mutex_);
+  for (const ServiceInfo& info : edit.add) WarnOfLoopback(info);
   for (const ServiceInfo& info : edit.remove) registered_.erase(info.key());
   for (const ServiceInfo& info : edit.add) registered_[info.key()] = info;
   Send<wire::EditService>({.edit = edit});

@@ -2,6 +2,7 @@
 
 #include "zeze/registry/service/registry_agent.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
@@ -167,6 +169,29 @@ TEST_F(RegistryAgentTest, ASubscriberFollowsRegistrations) {
   EXPECT_TRUE(Sees(seen, {"3"}));
   EXPECT_EQ(Shop("3"), *reader->Services("Shop")->Find("3"));
   EXPECT_FALSE(server->Register(Shop("x")).ok()) << "not an identity";
+}
+
+// It would be found there by nobody but its own machine.
+TEST_F(RegistryAgentTest, WarnsOfALoopbackAddressAtAServiceManagerElsewhere) {
+  const zeze::testing::CapturedLog log;
+  const auto warnings = [&log] {
+    return std::ranges::count_if(log.lines(), [](const std::string& line) {
+      return line.starts_with("warning: Game.Linkd is registered with the address 127.0.0.1:5") &&
+             line.find("the service manager is at 203.0.113.1") != std::string::npos;
+    });
+  };
+  const ServiceInfo info{
+      .name = "Game.Linkd", .identity = "@a", .passive_ip = "127.0.0.1", .passive_port = 5};
+  RegistryAgentOptions here = AgentOptions();
+  RegistryAgentOptions elsewhere = AgentOptions();
+  elsewhere.connector.host = "203.0.113.1";
+  RegistryAgent near(agent_io_, pool_, here);
+  RegistryAgent far(agent_io_, pool_, elsewhere);
+
+  ASSERT_TRUE(near.Register(info).ok());
+  EXPECT_EQ(0, warnings());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(far.Register(info).ok());
+  EXPECT_EQ(1, warnings());
 }
 
 TEST_F(RegistryAgentTest, ADeadServersRegistrationsGoAway) {

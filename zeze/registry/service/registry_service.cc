@@ -87,13 +87,18 @@ ServiceOptions DefaultRegistryServiceOptions() {
 
 class RegistryService::Impl final : public RegistryOutput {
  public:
+  static ServiceOptions Inside(ServiceOptions options) {
+    options.inside = true;
+    return options;
+  }
+
   Impl(IoThreads& io, Storage& storage, Executor& blocking, RegistryServiceOptions options)
       : io_(io),
         storage_(storage),
         blocking_(blocking),
         options_(std::move(options)),
         machine_(options_.machine, *this, [&io] { return io.Random(); }),
-        service_(io, options_.service) {
+        service_(io, Inside(options_.service)) {
     ZEZE_CHECK(io.thread_count() == 1);
     service_.OnOpen([this](const ConnectionPtr& connection) { Opened(connection); });
     service_.OnClose(
@@ -251,12 +256,10 @@ Result<void> RegistryService::Impl::Listen() {
   const bool tls = std::any_of(options_.acceptors.begin(), options_.acceptors.end(),
                                [](const AcceptorOptions& one) { return one.tls != nullptr; });
   if (!options_.datagrams || tls || options_.acceptors.empty()) return {};
-  const std::string& ip = options_.acceptors.front().ip;
-  Result<std::shared_ptr<DatagramSocket>> opened = DatagramSocket::Open(
-      io_, {.ip = ip.empty() ? ip : address().IpText(), .port = address().port()},
-      [this](DatagramSocket& socket, std::string_view bytes, const NetAddress& from) {
-        OnDatagram(socket, bytes, from);
-      });
+  Result<std::shared_ptr<DatagramSocket>> opened =
+      DatagramSocket::Open(io_, {.ip = address().IpText(), .port = address().port()},
+                           [this](DatagramSocket& socket, std::string_view bytes,
+                                  const NetAddress& from) { OnDatagram(socket, bytes, from); });
   if (!opened.ok()) return opened.error();
   datagrams_ = std::move(opened).value();
   return {};

@@ -34,7 +34,7 @@ ServiceOptions DefaultRegistryServiceOptions();
 
 struct RegistryServiceOptions {
   ServiceOptions service = DefaultRegistryServiceOptions();
-  std::vector<AcceptorOptions> acceptors = {{.port = 5001}};
+  std::vector<AcceptorOptions> acceptors = {{.port = 5001}};  // Without an address: 127.0.0.1.
   RegistryOptions machine = {};
 
   // Agents are asked for a sign of life so often; without one in time they are closed. 0: never.

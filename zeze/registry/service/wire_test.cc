@@ -130,12 +130,13 @@ class WireServiceTest : public ::testing::Test {
         io_({.name = "io"}),
         service_(io_, *storage_, pool_, Options()) {
     EXPECT_TRUE(service_.Start().ok());
+    EXPECT_EQ("127.0.0.1", service_.address().IpText()) << "unless an address is named";
   }
   ~WireServiceTest() override { service_.Stop(); }
 
   static RegistryServiceOptions Options() {
     RegistryServiceOptions options;
-    options.acceptors = {{.ip = "127.0.0.1", .port = 0}};
+    options.acceptors = {{.port = 0}};
     options.keep_alive_period = {};
     return options;
   }
