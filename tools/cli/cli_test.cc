@@ -306,6 +306,24 @@ TEST_F(CliTest, LinkdTokensAreSigned) {
   EXPECT_EQ(RunZeze({"linkd", "token", "--account", "alice"}).exit_code, 2);
 }
 
+TEST_F(CliTest, LinkdTokensAreBoundToATlsConnectionOnRequest) {
+  const std::string key = (directory_ / "accounts.key").string();
+  ASSERT_EQ(RunZeze({"admin", "keygen", "--name", "accounts", "--out", key}).exit_code, 0);
+  const std::string binding = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+  const Outcome bound =
+      RunZeze({"linkd", "token", "--key", key, "--account", "alice", "--tls-binding", binding});
+  EXPECT_EQ(bound.exit_code, 0);
+  EXPECT_THAT(bound.text, HasSubstr(binding));
+
+  for (const std::string& wrong : {binding.substr(2), binding.substr(1) + "x"}) {
+    const Outcome refused =
+        RunZeze({"linkd", "token", "--key", key, "--account", "alice", "--tls-binding", wrong});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.text, HasSubstr("64 hexadecimal digits"));
+  }
+}
+
 TEST_F(CliTest, GenAnswersBadInput) {
   const Outcome outcome = RunZeze({"gen", Write("bad.xml", "<solution")});
 

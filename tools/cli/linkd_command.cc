@@ -37,6 +37,7 @@ namespace zeze::cli {
 namespace {
 
 constexpr const char* kDefaultConfig = "zeze.xml";
+constexpr std::size_t kTlsBindingBytes = 32;  // RFC 9266, tls-exporter.
 
 struct LinkdArguments {
   std::string config;
@@ -60,6 +61,7 @@ struct TokenArguments {
   std::string account;
   std::string audience = "Linkd";
   std::int64_t seconds = 60;
+  std::string tls_binding;
 };
 
 // For development: who says to be somebody is believed.
@@ -215,10 +217,19 @@ int RunLinkd(const LinkdArguments& arguments) {
 int PrintToken(const TokenArguments& arguments) {
   const Result<admin::OperatorKey> key = admin::OperatorKey::Load(arguments.key);
   if (!key.ok()) return Fail(key.error());
-  const std::string token =
-      arch::SignToken(key.value(), arch::NewToken(arguments.account, arguments.audience,
-                                                  std::chrono::seconds(arguments.seconds)));
-  std::cout << admin::ToHex(token) << '\n';
+  auto token = arch::NewToken(arguments.account, arguments.audience,
+                              std::chrono::seconds(arguments.seconds));
+  if (!arguments.tls_binding.empty()) {
+    const std::optional<std::string> binding = admin::FromHex(arguments.tls_binding);
+    if (!binding || binding->size() != kTlsBindingBytes) {
+      return Fail({ErrorCode::kInvalidArgument,
+                   fmt::format("--tls-binding: {} hexadecimal digits are expected (what "
+                               "Connection::TlsBinding returns at the client)",
+                               2 * kTlsBindingBytes)});
+    }
+    token.tlsBinding.bytes = *binding;
+  }
+  std::cout << admin::ToHex(arch::SignToken(key.value(), token)) << '\n';
   return 0;
 }
 
@@ -233,6 +244,10 @@ void AddTokenCommand(CLI::App& linkd, int& exit_code) {
                       "Of which gateways: their name (default: Linkd)");
   command->add_option("--seconds", arguments->seconds, "How long it is good (default: 60)")
       ->check(CLI::Range(1, 300));
+  command->add_option(
+      "--tls-binding", arguments->tls_binding,
+      "Only for the TLS connection with this binding, in hexadecimal digits "
+      "(default: for any connection, as browsers need it: they cannot tell theirs)");
   command->footer("Example:\n  zeze linkd token --key accounts.key --account alice");
   command->callback([arguments, &exit_code] { exit_code = PrintToken(*arguments); });
 }

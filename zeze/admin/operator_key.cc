@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -205,15 +206,9 @@ Result<std::string> ParsePublicKey(std::string_view text) {
                                 text));
   if (!text.starts_with(kPublicPrefix)) return wrong;
   text.remove_prefix(kPublicPrefix.size());
-  if (text.size() != 2 * kPublicKeyBytes) return wrong;
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); i += 2) {
-    const int high = HexDigit(text[i]);
-    const int low = HexDigit(text[i + 1]);
-    if (high < 0 || low < 0) return wrong;
-    bytes.push_back(static_cast<char>(high * 16 + low));
-  }
-  return bytes;
+  std::optional<std::string> bytes = FromHex(text);
+  if (!bytes || bytes->size() != kPublicKeyBytes) return wrong;
+  return *std::move(bytes);
 }
 
 std::string ToHex(std::string_view bytes) {
@@ -221,6 +216,19 @@ std::string ToHex(std::string_view bytes) {
   text.reserve(2 * bytes.size());
   for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<std::uint8_t>(byte));
   return text;
+}
+
+std::optional<std::string> FromHex(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(text.size() / 2);
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const int high = HexDigit(text[i]);
+    const int low = HexDigit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(16 * high + low));
+  }
+  return bytes;
 }
 
 std::string NewRequestId() {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,6 +54,8 @@ std::string FormatPublicKey(std::string_view public_key);
 Result<std::string> ParsePublicKey(std::string_view text);
 
 std::string ToHex(std::string_view bytes);
+// None if the text is anything but pairs of hexadecimal digits.
+std::optional<std::string> FromHex(std::string_view text);
 // A random name that nobody can guess or meet twice: 32 hexadecimal digits.
 std::string NewRequestId();
 
