@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,11 @@ struct ConnectorOptions {
 
   // The connection is a WebSocket.
   std::optional<WebSocketConnectOptions> websocket = std::nullopt;
+
+  // Called on the network thread whenever an attempt ends without a ready connection, with the
+  // cause: a name that cannot be looked up, a refused connection, a certificate that is not trusted
+  // or not for this name, a peer that is not a zeze service. Not called after Stop.
+  std::function<void(const Error& why)> on_attempt_failed = nullptr;
 };
 
 // Thread-safe.
@@ -52,6 +58,10 @@ class Connector {
   // ends, and at once when there will be none (stopped, or failed without reconnect). Not on
   // network threads.
   virtual Result<ConnectionPtr> WaitReady(std::chrono::nanoseconds patience) = 0;
+
+  // What it is doing: "connecting to 10.0.0.7:5004". For messages about attempts that take too
+  // long.
+  virtual std::string progress() const = 0;
 
   // Closes the connection and makes no more.
   virtual void Stop() = 0;

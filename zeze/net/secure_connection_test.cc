@@ -166,6 +166,31 @@ TEST(Handshake, RefusesClientsThatWantNoEncryption) {
   EXPECT_EQ(server.GetStatistics().handshakes_failed, 2U);
 }
 
+// The greeting is neither encrypted nor signed: whoever is between the two can change it.
+TEST(Handshake, AClientAcceptsNoWeakerEncryptionThanItIsConfiguredFor) {
+  const auto connects = [](EncryptType server_offers, EncryptType client_requires) {
+    IoThreads io({});
+    Service server(io,
+                   {.name = "server",
+                    .handshake = AllKeys(server_offers, CompressType::kNone, CompressType::kZstd)});
+    Service client(
+        io, {.name = "client",
+             .handshake = AllKeys(client_requires, CompressType::kNone, CompressType::kNone)});
+    const Result<ConnectionPtr> connection =
+        TryConnect(client, MustListen(server), {.reconnect = false});
+    if (!connection.ok()) {
+      EXPECT_THAT(connection.error().message(), HasSubstr("the server offers encryption type"));
+    }
+    return connection.ok();
+  };
+  EXPECT_FALSE(connects(EncryptType::kNone, EncryptType::kAes));
+  EXPECT_FALSE(connects(EncryptType::kNone, EncryptType::kRsaAes));
+  EXPECT_FALSE(connects(EncryptType::kAes, EncryptType::kRsaAes));
+  EXPECT_TRUE(connects(EncryptType::kAesWithIp, EncryptType::kAes));
+  EXPECT_TRUE(connects(EncryptType::kRsaAes, EncryptType::kAes));
+  EXPECT_TRUE(connects(EncryptType::kAes, EncryptType::kNone));
+}
+
 TEST(Handshake, SaysWhatIsMissingForRsa) {
   IoThreads io({});
   Service server(

@@ -37,8 +37,10 @@ enum class Dispatch : std::uint8_t {
 };
 
 // The messages that open a connection: what a server recommends to its clients. Clients follow the
-// server, so of these only server_key_hex matters for them.
+// server, but accept no weaker encryption than their own `encrypt` says.
 struct HandshakeOptions {
+  // kAes and kAesWithIp are equally strong; kRsaAes, which also authenticates the server, is
+  // stronger.
   EncryptType encrypt = EncryptType::kNone;
   CompressType compress_to_client = CompressType::kNone;
   CompressType compress_to_server = CompressType::kNone;
@@ -51,7 +53,8 @@ struct HandshakeOptions {
   std::shared_ptr<const RsaPrivateKey> server_private_key = nullptr;
   std::string server_key_hex = {};
 
-  // Refuse clients that choose no encryption although `encrypt` asks for it.
+  // Servers refuse clients that choose no encryption although `encrypt` asks for it; clients refuse
+  // servers that offer a weaker one than `encrypt`.
   bool require_encryption = true;
 };
 

@@ -132,6 +132,19 @@ void ConnectionImpl::Start() {
   StartReading();
 }
 
+// For whoever waits for a connection: a wrong port and a missing or unexpected TLS look alike.
+std::string ConnectionImpl::DescribePhase() const {
+  switch (phase_) {
+    case Phase::kTls:
+      return "during the TLS handshake";
+    case Phase::kUpgrade:
+      return "during the upgrade to a WebSocket";
+    default:
+      return tls_ != nullptr ? "before the greeting: it may not be a zeze service"
+                             : "before the greeting: it may expect TLS, or not be a zeze service";
+  }
+}
+
 Result<void> ConnectionImpl::EnterPhase(Phase phase) {
   phase_ = phase;
   if (phase_ == Phase::kTls) {
@@ -146,6 +159,7 @@ Result<void> ConnectionImpl::EnterPhase(Phase phase) {
     }
     if (tls_ != nullptr) {
       if (accepted()) return {};
+      TellProgress();
       Result<void> started = tls_->Start();
       tls_->TakeOutput(wire_);
       return started;
@@ -153,7 +167,10 @@ Result<void> ConnectionImpl::EnterPhase(Phase phase) {
     phase_ = Phase::kUpgrade;
   }
   if (phase_ == Phase::kUpgrade) {
-    if (websocket_ != nullptr) return StartUpgrade();
+    if (websocket_ != nullptr) {
+      TellProgress();
+      return StartUpgrade();
+    }
     phase_ = Phase::kHandshake;
   }
   if (phase_ == Phase::kHandshake) {
@@ -161,6 +178,7 @@ Result<void> ConnectionImpl::EnterPhase(Phase phase) {
       const HandshakeOptions& handshake = *options().handshake;
       if (!accepted()) {
         client_handshake_.emplace(handshake, peer_address_);
+        TellProgress();
         return {};
       }
       server_handshake_.emplace(handshake, local_address_);
@@ -170,6 +188,11 @@ Result<void> ConnectionImpl::EnterPhase(Phase phase) {
   }
   if (phase_ == Phase::kReady) BecomeReady();
   return {};
+}
+
+void ConnectionImpl::TellProgress() {
+  if (connector_impl_ == nullptr) return;
+  connector_impl_->SetProgress("connected, waiting " + DescribePhase());
 }
 
 void ConnectionImpl::BecomeReady() {
@@ -268,7 +291,11 @@ void ConnectionImpl::FinishClose() {
     const RawReply reply{.outcome = RpcOutcome::kClosed, .result_code = rpc_code::kClosed};
     static_cast<void>(EndCall(std::move(call), reply, 0));
   }
-  if (connector_impl_ != nullptr) connector_impl_->OnClosed(reason);
+  if (connector_impl_ != nullptr) {
+    // What TLS says about the peer needs no addition.
+    if (!was_ready_ && !(peer_failed_ && phase_ == Phase::kTls)) reason += " " + DescribePhase();
+    connector_impl_->OnClosed(reason);
+  }
   if (!was_ready_) {
     service_->Remove(*this);
     return;

@@ -112,6 +112,8 @@ class ConnectionImpl final : public Connection,
   std::shared_ptr<ConnectionImpl> Self();  // Any thread.
   void SetSocketOptions();
   Result<void> EnterPhase(Phase phase);
+  std::string DescribePhase() const;
+  void TellProgress();
   void BecomeReady();
   void FinishClose();
   void HangUp();

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/asio/error.hpp>
 #include <boost/system/error_code.hpp>
 #include <fmt/format.h>
 
@@ -81,6 +82,16 @@ Result<ConnectionPtr> ConnectorImpl::WaitReady(std::chrono::nanoseconds patience
                            stopped_ ? "the connector was stopped" : last_failure_));
 }
 
+std::string ConnectorImpl::progress() const {
+  MutexLock lock(mutex_);
+  return progress_;
+}
+
+void ConnectorImpl::SetProgress(std::string progress) {
+  MutexLock lock(mutex_);
+  progress_ = std::move(progress);
+}
+
 void ConnectorImpl::Stop() {
   {
     MutexLock lock(mutex_);
@@ -111,6 +122,7 @@ void ConnectorImpl::Attempt() {
     endpoints_.push_back(ToEndpoint(address.value()));
     return ConnectNext();
   }
+  SetProgress(fmt::format("looking up the name {}", options_.host));
   resolver_.emplace(loop_.context());
   resolver_->async_resolve(
       options_.host, std::to_string(options_.port),
@@ -133,17 +145,20 @@ void ConnectorImpl::ConnectNext() {
     return OnFailed(failure_);
   }
   const TcpEndpoint endpoint = endpoints_[next_endpoint_++];
+  SetProgress(fmt::format("connecting to {}", ToNetAddress(endpoint).ToString()));
   socket_.emplace(loop_.context());
   loop_.SetDeadline(*this, loop_.Now() + service_->options.handshake_timeout);
-  socket_->async_connect(
-      endpoint, [self = shared_from_this(), endpoint](const boost::system::error_code& error) {
-        if (!self->socket_.has_value()) return;  // Stopped meanwhile.
-        self->loop_.SetDeadline(*self, std::chrono::nanoseconds(0));
-        if (!error) return self->OnConnected();
-        self->failure_ = fmt::format("connecting to {} failed: {}",
-                                     ToNetAddress(endpoint).ToString(), error.message());
-        self->ConnectNext();
-      });
+  socket_->async_connect(endpoint, [self = shared_from_this(),
+                                    endpoint](const boost::system::error_code& error) {
+    if (!self->socket_.has_value()) return;  // Stopped meanwhile.
+    self->loop_.SetDeadline(*self, std::chrono::nanoseconds(0));
+    if (!error) return self->OnConnected();
+    // OnDeadline closes the socket.
+    const bool too_long = error == boost::asio::error::operation_aborted;
+    self->failure_ = fmt::format("connecting to {} failed: {}", ToNetAddress(endpoint).ToString(),
+                                 too_long ? "it took too long" : error.message());
+    self->ConnectNext();
+  });
 }
 
 void ConnectorImpl::OnConnected() {
@@ -170,27 +185,29 @@ void ConnectorImpl::OnConnected() {
 void ConnectorImpl::OnReady(ConnectionPtr connection) {
   policy_.Reset();
   MutexLock lock(mutex_);
+  progress_ = "connected";
   connection_ = std::move(connection);
   changed_.NotifyAll();
 }
 
 void ConnectorImpl::OnClosed(std::string_view reason) {
   current_ = nullptr;
-  {
-    MutexLock lock(mutex_);
-    connection_ = nullptr;
-  }
   OnFailed(reason);
 }
 
 void ConnectorImpl::OnFailed(std::string_view reason) {
   bool ended = false;
+  bool tell = false;
   {
     MutexLock lock(mutex_);
+    const bool was_ready = std::exchange(connection_, nullptr) != nullptr;
     last_failure_ = reason;
+    progress_ = "waiting for the next attempt";
+    tell = !was_ready && !stopped_ && options_.on_attempt_failed;
     ended = ended_ = stopped_ || !options_.reconnect;
     if (ended) changed_.NotifyAll();
   }
+  if (tell) options_.on_attempt_failed(Error(ErrorCode::kUnavailable, std::string(reason)));
   if (ended) return service_->Forget(*this);
   const std::chrono::nanoseconds delay = policy_.NextDelay(service_->io.Random());
   ZEZE_LOG_INFO("{}: no connection to {}: {}; the next attempt comes in {} ms",

@@ -36,9 +36,11 @@ class ConnectorImpl final : public Connector,
   const std::string& name() const override { return name_; }
   ConnectionPtr connection() const override;
   Result<ConnectionPtr> WaitReady(std::chrono::nanoseconds patience) override;
+  std::string progress() const override;
   void Stop() override;
 
   // From the connection, on the loop's thread.
+  void SetProgress(std::string progress);
   void OnReady(ConnectionPtr connection);
   void OnClosed(std::string_view reason);
 
@@ -72,6 +74,7 @@ class ConnectorImpl final : public Connector,
   CondVar changed_;
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
   std::string last_failure_ ZEZE_GUARDED_BY(mutex_) = "not connected yet";
+  std::string progress_ ZEZE_GUARDED_BY(mutex_) = "not started yet";
   bool stopped_ ZEZE_GUARDED_BY(mutex_) = false;
   bool ended_ ZEZE_GUARDED_BY(mutex_) = false;  // There will be no further attempt.
 };

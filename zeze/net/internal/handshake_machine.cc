@@ -70,6 +70,20 @@ CompressType Decide(CompressType wish, CompressType configured) {
   return wish;
 }
 
+// Diffie-Hellman keeps onlookers out; RSA also proves that the peer has the server's key.
+int StrengthOf(EncryptType type) {
+  switch (type) {
+    case EncryptType::kNone:
+      return 0;
+    case EncryptType::kAesWithIp:
+    case EncryptType::kAes:
+      return 1;
+    case EncryptType::kRsaAes:
+      return 2;
+  }
+  return 0;
+}
+
 std::optional<AesKey> KeyOf(const std::optional<SessionKeys>& keys, AesKey SessionKeys::* member) {
   if (!keys.has_value()) return std::nullopt;
   return (*keys).*member;
@@ -178,6 +192,14 @@ Result<HandshakeStep> ClientHandshake::OnFrame(const Frame& frame) {
 }
 
 Result<HandshakeStep> ClientHandshake::OnHello(const ServerHello& hello) {
+  // Anybody between the two can change the greeting, which is neither encrypted nor signed.
+  if (options_.require_encryption && StrengthOf(hello.encrypt) < StrengthOf(options_.encrypt)) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("the server offers encryption type {}, but this client is configured "
+                             "to require type {}",
+                             static_cast<std::int32_t>(hello.encrypt),
+                             static_cast<std::int32_t>(options_.encrypt)));
+  }
   HandshakeStep step;
   if (hello.encrypt == EncryptType::kNone && hello.compress_to_client == CompressType::kNone &&
       hello.compress_to_server == CompressType::kNone) {

@@ -11,6 +11,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/sslerr.h>
 #include <openssl/x509_vfy.h>
 
 #include "zeze/base/check.h"
@@ -23,10 +24,22 @@ namespace zeze::internal {
 
 struct TlsStream::Session {
   std::unique_ptr<SSL, decltype(&SSL_free)> ssl{nullptr, &SSL_free};
-  BIO* input = nullptr;   // Owned by ssl.
-  BIO* output = nullptr;  // Owned by ssl.
+  BIO* input = nullptr;     // Owned by ssl.
+  BIO* output = nullptr;    // Owned by ssl.
+  std::string server_name;  // As a client: whom the certificate must be for.
   bool ended = false;
 };
+
+namespace {
+
+// What OpenSSL says about bytes that were never meant to be TLS.
+bool IsNoTls(unsigned long error) {
+  const int reason = ERR_GET_REASON(error);
+  return reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
+         reason == SSL_R_HTTP_REQUEST || reason == SSL_R_BAD_RECORD_TYPE;
+}
+
+}  // namespace
 
 TlsStream::TlsStream(TlsContextPtr context, std::unique_ptr<Session> session)
     : context_(std::move(context)), session_(std::move(session)) {
@@ -51,6 +64,7 @@ std::unique_ptr<TlsStream> TlsStream::ForClient(TlsContextPtr context,
                                                 const std::string& server_name) {
   std::unique_ptr<TlsStream> stream(new TlsStream(std::move(context), std::make_unique<Session>()));
   SSL* ssl = stream->session_->ssl.get();
+  stream->session_->server_name = server_name;
   SSL_set_connect_state(ssl);
   if (NetAddress::FromText(server_name, 0).ok()) {
     ZEZE_CHECK(X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), server_name.c_str()) == 1);
@@ -74,6 +88,11 @@ Error TlsStream::Failure(const char* what) const {
   if (verdict != X509_V_OK) {
     message += fmt::format(": the peer's certificate is refused: {}",
                            X509_verify_cert_error_string(verdict));
+    if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH) {
+      message += fmt::format(", it is not for \"{}\"", session_->server_name);
+    }
+  } else if (!ready() && IsNoTls(code)) {
+    message += ": the peer does not speak TLS on this port";
   }
   return {ErrorCode::kCorrupt, std::move(message)};
 }

@@ -52,17 +52,23 @@ class RawClient {
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
 
-  // Instead of connecting: a server that lets clients connect and never says anything.
-  std::uint16_t Listen() {
+  // Instead of connecting: takes a port on which connections are refused.
+  std::uint16_t Bind() {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in at = {};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ZEZE_CHECK(::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
-    ZEZE_CHECK(::listen(socket_, 16) == 0);
     socklen_t length = sizeof at;
     ZEZE_CHECK(::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &length) == 0);
     return ntohs(at.sin_port);
+  }
+
+  // The same, as a server that lets clients connect and never says anything.
+  std::uint16_t Listen() {
+    const std::uint16_t port = Bind();
+    ZEZE_CHECK(::listen(socket_, 16) == 0);
+    return port;
   }
 
   // After Listen: takes the next connection in place of the listening socket.
