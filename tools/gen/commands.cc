@@ -31,6 +31,9 @@ void AddGenCommand(CLI::App& app, int& exit_code) {
                                                       {"typescript", Language::kTypeScript},
                                                       {"ts", Language::kTypeScript}})
                       .description(""));  // Its own prints the numbers.
+  command->add_option("--runtime", options->runtime,
+                      "TypeScript: the module to import the client's library from (default: "
+                      "zeze-client); \"./...\" is relative to --out");
   command->add_option("--skeleton", options->skeleton,
                       "Write user-owned Module<Name>.h/.cc and main.cc here, where none are yet");
   command->add_option("--explain", options->explain,

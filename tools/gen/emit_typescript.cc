@@ -124,8 +124,9 @@ std::string HandledBy(const HandleFlags& flags) {
 // Writes the file of one namespace.
 class FileEmitter {
  public:
-  FileEmitter(const Unit& unit, const std::string& scope, const Module* module)
-      : unit_(unit), scope_(scope), module_(module) {
+  FileEmitter(const Unit& unit, const std::string& scope, const Module* module,
+              const std::string& runtime)
+      : unit_(unit), scope_(scope), module_(module), runtime_(runtime) {
     for (const Bean* bean : unit.beans) {
       if (NamespaceOf(*bean) == scope) beans_.push_back(bean);
     }
@@ -148,9 +149,13 @@ class FileEmitter {
     for (const Bean* bean : beans_) EmitBean(*bean);
     for (const Protocol* protocol : protocols_) EmitProtocol(*protocol);
     std::string text = Banner(unit_.files) + "\n";
-    if (uses_package_) text += "import * as zeze from \"zeze-client\";\n";
+    if (uses_package_) {
+      text += fmt::format("import * as zeze from \"{}\";\n",
+                          runtime_.starts_with('.') ? ImportPath(runtime_) : runtime_);
+    }
     for (const auto& [other, alias] : aliases_) {
-      text += fmt::format("import * as {} from \"{}\";\n", alias, ImportPath(other));
+      text +=
+          fmt::format("import * as {} from \"{}\";\n", alias, ImportPath(PathOf(other) + ".js"));
     }
     if (uses_package_) text += '\n';
     text += out_.Release();
@@ -171,10 +176,11 @@ class FileEmitter {
     return name;
   }
 
-  std::string ImportPath(const std::string& other) const {
+  // The path of a file below the output directory, as seen from this one.
+  std::string ImportPath(const std::string& file) const {
     const std::filesystem::path folder = std::filesystem::path(PathOf(scope_)).parent_path();
     const std::string path =
-        std::filesystem::path(PathOf(other) + ".js").lexically_relative(folder).generic_string();
+        std::filesystem::path(file).lexically_normal().lexically_relative(folder).generic_string();
     return path.starts_with('.') ? path : "./" + path;
   }
 
@@ -483,6 +489,7 @@ class FileEmitter {
   const Unit& unit_;
   const std::string& scope_;
   const Module* module_;  // Null for what stands directly under a solution.
+  const std::string& runtime_;
   std::vector<const Bean*> beans_;
   std::vector<const Protocol*> protocols_;
   std::set<std::string, std::less<>> names_;    // Taken in this file.
@@ -493,7 +500,7 @@ class FileEmitter {
 
 }  // namespace
 
-GeneratedFiles EmitTypeScript(const Plan& plan) {
+GeneratedFiles EmitTypeScript(const Plan& plan, const std::string& runtime) {
   std::map<std::string, const Module*> modules;
   for (const Module* module : plan.modules) modules[module->full_name] = module;
   for (const auto& unit : plan.units) {
@@ -509,7 +516,8 @@ GeneratedFiles EmitTypeScript(const Plan& plan) {
     for (const std::string& scope : unit->namespaces) {
       const auto module = modules.find(scope);
       files[PathOf(scope) + ".ts"] =
-          FileEmitter(*unit, scope, module == modules.end() ? nullptr : module->second).Emit();
+          FileEmitter(*unit, scope, module == modules.end() ? nullptr : module->second, runtime)
+              .Emit();
     }
   }
   return files;

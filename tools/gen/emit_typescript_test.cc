@@ -79,6 +79,18 @@ TEST_F(EmitTypeScriptTest, WritesAClassForEachBeanAndADescriptionOfEachProtocol)
   EXPECT_FALSE(Exists("out/shard_0.cc"));
 }
 
+TEST_F(EmitTypeScriptTest, ImportsTheLibraryFromWhereItIsTold) {
+  Write("solution.xml", kShop);
+  ASSERT_EQ(Go({.project = "web", .runtime = "../library.js"}), 0) << err_;
+  EXPECT_THAT(Read(Path("out/Shop/Order.ts")),
+              HasSubstr("import * as zeze from \"../../library.js\";\n"));
+  EXPECT_THAT(Read(Path("out/Shop.ts")), HasSubstr("import * as zeze from \"../library.js\";\n"));
+
+  ASSERT_EQ(Go({.project = "web", .runtime = "@game/library"}), 0) << err_;
+  EXPECT_THAT(Read(Path("out/Shop/Order.ts")),
+              HasSubstr("import * as zeze from \"@game/library\";\n"));
+}
+
 TEST_F(EmitTypeScriptTest, IsChosenByPlatformOrByName) {
   Write("solution.xml", kShop);
   ASSERT_EQ(Go({}), 0) << err_;

@@ -25,8 +25,9 @@ struct EmitOptions {
 
 GeneratedFiles Emit(const Plan& plan, const EmitOptions& options);
 
-// One file for each namespace, for the package in clients/typescript.
-GeneratedFiles EmitTypeScript(const Plan& plan);
+// One file for each namespace, for the package in clients/typescript. They import its library from
+// `runtime`; if that begins with a dot, it is relative to the output directory.
+GeneratedFiles EmitTypeScript(const Plan& plan, const std::string& runtime);
 
 // The parts. For the emitter's own files.
 void EmitUnit(const Unit& unit, GeneratedFiles& files);

@@ -113,7 +113,7 @@ class Run {
 
   Result<WriteReport> WriteCode(const Plan& plan) {
     if (plan.language == Language::kTypeScript) {
-      return WriteFiles(options_.out, EmitTypeScript(plan), {".ts"});
+      return WriteFiles(options_.out, EmitTypeScript(plan, options_.runtime), {".ts"});
     }
     return WriteFiles(options_.out,
                       Emit(plan, {.shards = options_.shards, .tracks = options_.tracks}),

@@ -23,6 +23,7 @@ struct GenerateOptions {
   std::string project = {};
   std::optional<Language> language = {};  // Nothing: see MakePlan.
   std::string out = {};                   // Empty: only check.
+  std::string runtime = "zeze-client";    // See EmitTypeScript.
   std::string depfile = {};
   std::string stamp = {};     // Written at the end of a run that succeeded; target of the depfile.
   std::string skeleton = {};  // Where to write user-owned files, once.

@@ -67,7 +67,7 @@ class MutationTest : public SchemaFixture {
     EXPECT_EQ(lock_diagnostics.Format(), "");
     EXPECT_FALSE(Emit(plan, {.shards = 2}).empty());
     // Changes may leave no beans and no protocols; then, and only then, there is nothing to write.
-    EXPECT_EQ(EmitTypeScript(plan).empty(), plan.units.empty());
+    EXPECT_EQ(EmitTypeScript(plan, "zeze-client").empty(), plan.units.empty());
     return true;
   }
 };
