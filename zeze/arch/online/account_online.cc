@@ -77,9 +77,9 @@ std::int64_t AccountOnline::ProcessLogin(Transaction& tx, Session& session,
 
 std::int64_t AccountOnline::ProcessReLogin(Transaction& tx, Session& session,
                                            const wire::BReLogin& argument) {
-  return logins().LogInAgain(tx, session,
-                             {.Account = session.account(), .ClientId = argument.ClientId},
-                             argument.ReliableNotifyConfirmIndex);
+  return logins().LogInAgain(
+      tx, session, {.Account = session.account(), .ClientId = argument.ClientId},
+      {.index = argument.ReliableNotifyConfirmIndex, .hash = argument.ReliableNotifyHash});
 }
 
 std::int64_t AccountOnline::ProcessLogout(Transaction& tx, Session& session) {
@@ -92,7 +92,10 @@ std::int64_t AccountOnline::ProcessReliableNotifyConfirm(
   if (!login || login->key.ClientId != argument.ClientId) {
     return ErrorCode(wire::ResultCodeNotLogin);
   }
-  return logins().ConfirmNotifies(tx, session, argument.ReliableNotifyConfirmIndex, argument.Sync);
+  return logins().ConfirmNotifies(
+      tx, session,
+      {.index = argument.ReliableNotifyConfirmIndex, .hash = argument.ReliableNotifyHash},
+      argument.Sync);
 }
 
 void AccountOnline::Transmitted(const Zeze::Builtin::ProviderDirect::BTransmitAccount& message) {

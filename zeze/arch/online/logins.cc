@@ -201,13 +201,13 @@ std::int64_t Logins<Key>::LogIn(Transaction& tx, Session& session, const Key& ke
 
 template <typename Key>
 std::int64_t Logins<Key>::LogInAgain(Transaction& tx, Session& session, const Key& key,
-                                     std::int64_t confirmed) {
+                                     Handled handled) {
   ProviderSession& client = ProviderSession::Of(session);
   const std::optional<LoginRecord> record = impl_->kind.Get(tx, key);
   if (!record || record->login_version == 0) {
     return impl_->kind.ErrorCode(Zeze::Builtin::Online::ResultCodeOnlineDataNotFound);
   }
-  const std::int64_t code = impl_->notifies.Confirm(tx, key, confirmed);
+  const std::int64_t code = impl_->notifies.Confirm(tx, key, handled.index, handled.hash);
   if (code != result_code::kSuccess) return code;
   return impl_->LogIn(tx, client, key, LoginChange::kReLogin);
 }
@@ -229,12 +229,12 @@ std::int64_t Logins<Key>::LogOut(Transaction& tx, Session& session) {
 }
 
 template <typename Key>
-std::int64_t Logins<Key>::ConfirmNotifies(Transaction& tx, Session& session, std::int64_t index,
+std::int64_t Logins<Key>::ConfirmNotifies(Transaction& tx, Session& session, Handled handled,
                                           bool sync) {
   ProviderSession& client = ProviderSession::Of(session);
   const std::optional<Login<Key>> login = impl_->book.LoginOf(tx, client);
   if (!login) return impl_->NotLoggedIn();
-  const std::int64_t code = impl_->notifies.Confirm(tx, login->key, index);
+  const std::int64_t code = impl_->notifies.Confirm(tx, login->key, handled.index, handled.hash);
   if (code != result_code::kSuccess || !sync) return code;
   const AnswerScope scope(client.account());
   impl_->SendRestLater(tx, login->key, login->version);

@@ -183,10 +183,14 @@ class Logins {
   void Stop();
 
   std::int64_t LogIn(Transaction& tx, Session& session, const Key& key);
-  std::int64_t LogInAgain(Transaction& tx, Session& session, const Key& key,
-                          std::int64_t confirmed);
+  // What the client has handled: see notify_hash.h.
+  struct Handled {
+    std::int64_t index = 0;
+    std::int64_t hash = 0;
+  };
+  std::int64_t LogInAgain(Transaction& tx, Session& session, const Key& key, Handled handled);
   std::int64_t LogOut(Transaction& tx, Session& session);
-  std::int64_t ConfirmNotifies(Transaction& tx, Session& session, std::int64_t index, bool sync);
+  std::int64_t ConfirmNotifies(Transaction& tx, Session& session, Handled handled, bool sync);
   // Another kind of login takes the connection.
   void LeaveLink(Transaction& tx, Session& session);
   void LinkBroken(const LinkAddress& link);

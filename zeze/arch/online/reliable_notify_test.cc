@@ -17,6 +17,7 @@
 #include "zeze/app/session.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/builtin/notify_hash.h"
 #include "zeze/net/frame.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/transaction/result_code.h"
@@ -56,6 +57,7 @@ class Client {
       EXPECT_EQ(notify.ReliableNotifyIndex, index_);
       for (const Binary& one : notify.Notifies) {
         numbers.push_back(Decode<BReportError>(one.bytes).code);
+        hash_ = ExtendNotifyHash(hash_, one.bytes);
       }
       index_ = notify.ReliableNotifyIndex + static_cast<std::int64_t>(notify.Notifies.size());
     }
@@ -63,10 +65,12 @@ class Client {
   }
 
   std::int64_t index() const { return index_; }
+  std::int64_t hash() const { return hash_; }
 
  private:
   std::map<std::int64_t, std::size_t> taken_;
   std::int64_t index_ = 0;
+  std::int64_t hash_ = kNotifyHashAtLogin;
 };
 
 class ReliableNotifyTest : public ::testing::Test {
@@ -186,7 +190,7 @@ TEST_F(ReliableNotifyTest, WhatAReLoginIsOwedDoesNotComeToALaterOne) {
       servers_[0].Request(servers_[0].SessionOf(link),
                           [&](Transaction& tx, Session& session) {
                             tx.AfterCommit([&] { EXPECT_EQ(servers_[1].LogIn(kRole, link), 0); });
-                            return servers_[0].logins.LogInAgain(tx, session, kRole, 0);
+                            return servers_[0].logins.LogInAgain(tx, session, kRole, {.index = 0});
                           }),
       0);
   servers_.Settle();
@@ -251,6 +255,43 @@ TEST_F(ReliableNotifyTest, AfterACrashOfItsServerAListenerLogsInAfresh) {
   ASSERT_TRUE(servers_[1].logins.LogoutAllOf(1).ok());
 
   EXPECT_EQ(servers_[1].LogInAgain(kRole, servers_.links.Connect("g1"), 1), kLogInAfresh);
+}
+
+// Unless it can prove that it has what is left of them.
+TEST_F(ReliableNotifyTest, AfterACrashOfItsServerAListenerThatProvesWhatItHasGoesOn) {
+  Client client;
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+  EXPECT_EQ(Notify(2), 0);
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(1, 2));
+
+  ASSERT_TRUE(servers_[1].logins.LogoutAllOf(1).ok());
+
+  const LinkAddress wrong = servers_.links.Connect("g1");
+  EXPECT_EQ(servers_[1].LogInAgain(kRole, wrong, 1, client.hash()), kLogInAfresh);
+  EXPECT_EQ(servers_[1].LogInAgain(kRole, wrong, 2, kNotifyHashAtLogin), kLogInAfresh);
+  const LinkAddress again = servers_.links.Connect("g1");
+  EXPECT_EQ(servers_[1].LogInAgain(kRole, again, 2, client.hash()), 0);
+  EXPECT_EQ(Notify(3), 0);
+  EXPECT_THAT(client.Take(servers_, again), ElementsAre(3));
+  EXPECT_EQ(servers_[1].Confirm(kRole, again, 3, false, client.hash()), 0);
+  EXPECT_EQ(servers_[1].Confirm(kRole, again, 3, false), 0);  // Proven once and for all.
+}
+
+// A crash takes back what a client has seen already, and its number goes to another one.
+TEST_F(ReliableNotifyTest, AClientWithAnotherPastIsSentToAFreshLogin) {
+  Client client;
+  const LinkAddress link = LogIn();
+  EXPECT_EQ(Notify(1), 0);
+  EXPECT_EQ(Notify(2), 0);
+  EXPECT_THAT(client.Take(servers_, link), ElementsAre(1, 2));
+  const std::int64_t other_past = ExtendNotifyHash(client.hash(), "never sent");
+
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 2, false, other_past), kLogInAfresh);
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 0, true, kNotifyHashAtLogin), 0);
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 2, false, client.hash()), 0);
+  EXPECT_EQ(servers_[0].Confirm(kRole, link, 2, false, other_past), kLogInAfresh);
+  EXPECT_EQ(servers_[0].LogInAgain(kRole, BreakAndConnect(link), 2, other_past), kLogInAfresh);
 }
 
 class BoundedNotifyTest : public ReliableNotifyTest {

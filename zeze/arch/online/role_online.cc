@@ -233,7 +233,9 @@ std::int64_t RoleOnline::ProcessReLogin(Transaction& tx, Session& session,
                                         const wire::BReLogin& argument) {
   Set* set = EnterSet(tx, session, argument.OnlineSetName);
   if (set == nullptr) return result_code::kLogicError;
-  return set->logins.LogInAgain(tx, session, argument.RoleId, argument.ReliableNotifyConfirmIndex);
+  return set->logins.LogInAgain(
+      tx, session, argument.RoleId,
+      {.index = argument.ReliableNotifyConfirmIndex, .hash = argument.ReliableNotifyHash});
 }
 
 std::int64_t RoleOnline::ProcessLogout(Transaction& tx, Session& session) {
@@ -246,8 +248,10 @@ std::int64_t RoleOnline::ProcessReliableNotifyConfirm(
     Transaction& tx, Session& session, const wire::BReliableNotifyConfirm& argument) {
   Set* set = SetOf(tx, session);
   if (set == nullptr) return ErrorCode(Zeze::Builtin::Online::ResultCodeNotLogin);
-  return set->logins.ConfirmNotifies(tx, session, argument.ReliableNotifyConfirmIndex,
-                                     argument.Sync);
+  return set->logins.ConfirmNotifies(
+      tx, session,
+      {.index = argument.ReliableNotifyConfirmIndex, .hash = argument.ReliableNotifyHash},
+      argument.Sync);
 }
 
 void RoleOnline::Transmitted(const Zeze::Builtin::ProviderDirect::BTransmit& message) {

@@ -142,7 +142,7 @@ TEST_F(RoleOnlineTest, Defect26EachSetOfARoleHasAQueueOfItsOwn) {
   };
   const auto confirm = [&](const LinkAddress& link, const std::string& set, std::int64_t index) {
     return server.Run(link, std::to_string(kRole), set, [&](Transaction& tx, Session& session) {
-      return server.online.logins(set).ConfirmNotifies(tx, session, index, false);
+      return server.online.logins(set).ConfirmNotifies(tx, session, {.index = index}, false);
     });
   };
 

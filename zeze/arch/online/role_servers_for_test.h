@@ -111,18 +111,20 @@ class RoleServer {
         SessionOf(link, links_.Context(link), account),
         [&](Transaction& tx, Session& session) { return logins.LogIn(tx, session, role); });
   }
-  std::int64_t LogInAgain(RoleId role, const LinkAddress& link, std::int64_t confirmed) {
+  std::int64_t LogInAgain(RoleId role, const LinkAddress& link, std::int64_t confirmed,
+                          std::int64_t hash = 0) {
     return Request(SessionOf(link, links_.Context(link)), [&](Transaction& tx, Session& session) {
-      return logins.LogInAgain(tx, session, role, confirmed);
+      return logins.LogInAgain(tx, session, role, {.index = confirmed, .hash = hash});
     });
   }
   std::int64_t LogOut(RoleId role, const LinkAddress& link) {
     return Request(SessionOf(link, std::to_string(role)),
                    [&](Transaction& tx, Session& session) { return logins.LogOut(tx, session); });
   }
-  std::int64_t Confirm(RoleId role, const LinkAddress& link, std::int64_t index, bool sync) {
+  std::int64_t Confirm(RoleId role, const LinkAddress& link, std::int64_t index, bool sync,
+                       std::int64_t hash = 0) {
     return Request(SessionOf(link, std::to_string(role)), [&](Transaction& tx, Session& session) {
-      return logins.ConfirmNotifies(tx, session, index, sync);
+      return logins.ConfirmNotifies(tx, session, {.index = index, .hash = hash}, sync);
     });
   }
 

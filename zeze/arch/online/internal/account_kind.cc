@@ -39,7 +39,8 @@ LoginRecord RecordOf(const wire::BOnlines& account, const std::string& name,
           .server_id = online.ServerId,
           .notify_marks = online.ReliableNotifyMark,
           .notify_index = online.ReliableNotifyIndex,
-          .notify_confirmed = online.ReliableNotifyConfirmIndex};
+          .notify_confirmed = online.ReliableNotifyConfirmIndex,
+          .notify_hash = online.ReliableNotifyHash};
 }
 
 void Store(const LoginRecord& record, wire::BOnline& online) {
@@ -50,6 +51,7 @@ void Store(const LoginRecord& record, wire::BOnline& online) {
   online.ReliableNotifyMark = record.notify_marks;
   online.ReliableNotifyIndex = record.notify_index;
   online.ReliableNotifyConfirmIndex = record.notify_confirmed;
+  online.ReliableNotifyHash = record.notify_hash;
 }
 
 }  // namespace

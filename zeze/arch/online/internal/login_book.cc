@@ -23,6 +23,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/builtin/notify_hash.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
@@ -70,6 +71,7 @@ std::int64_t LoginBook<Key>::LogIn(Transaction& tx, const ProviderSession& sessi
     record.notify_marks.Clear();
     record.notify_index = 0;
     record.notify_confirmed = 0;
+    record.notify_hash = kNotifyHashAtLogin;
     kind_.RemoveQueue(tx, key);
   }
   kind_.Put(tx, key, record);
@@ -289,7 +291,11 @@ void LoginBook<Key>::LogoutOneOf(Transaction& tx, std::int32_t server_id, const 
     if (!newer) kind_.RemoveServerLogin(tx, server_id, key);
     return;
   }
-  if (crashed && !record->notify_marks.empty()) kind_.PutQueue(tx, key, {.Lost = true});
+  if (crashed && !record->notify_marks.empty()) {
+    NotifyQueue queue = kind_.GetQueue(tx, key).value_or(NotifyQueue{});
+    queue.Unproven = true;
+    kind_.PutQueue(tx, key, queue);
+  }
   if (record->state == LoginState::kLoggedIn) {
     KickAfterCommit(tx, record->link, BKick::ErrorReconnectServer, "the server has gone");
   }

@@ -37,6 +37,7 @@ struct LoginRecord {
   Set<std::string> notify_marks = {};
   std::int64_t notify_index = 0;
   std::int64_t notify_confirmed = 0;
+  std::int64_t notify_hash = 0;  // Of what is confirmed; 0: another kind of server has confirmed.
 
   bool live() const { return login_version != logout_version; }
   bool IsLogin(std::int64_t version) const { return live() && login_version == version; }

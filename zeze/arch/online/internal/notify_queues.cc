@@ -10,6 +10,7 @@
 #include "zeze/arch/online/internal/login_kind.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/base/log.h"
+#include "zeze/builtin/notify_hash.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
@@ -57,7 +58,8 @@ auto NotifyQueues<Key>::Add(Transaction& tx, const Key& key, std::string_view ma
 }
 
 template <typename Key>
-std::int64_t NotifyQueues<Key>::Confirm(Transaction& tx, const Key& key, std::int64_t index) {
+std::int64_t NotifyQueues<Key>::Confirm(Transaction& tx, const Key& key, std::int64_t index,
+                                        std::int64_t hash) {
   const std::int64_t out_of_range =
       kind_.ErrorCode(wire::ResultCodeReliableNotifyConfirmIndexOutOfRange);
   std::optional<LoginRecord> record = kind_.Get(tx, key);
@@ -69,11 +71,24 @@ std::int64_t NotifyQueues<Key>::Confirm(Transaction& tx, const Key& key, std::in
   if (!whole || index < record->notify_confirmed || index > record->notify_index) {
     return out_of_range;
   }
-  if (index == record->notify_confirmed) return result_code::kSuccess;
+  // What another kind of server has confirmed is not in the hash.
+  const bool proves = hash != 0 && record->notify_hash != 0;
+  const bool unproven = queue && queue->Unproven;
+  if (unproven && !proves) return out_of_range;
+  if (index == record->notify_confirmed && !unproven) {
+    return proves && hash != record->notify_hash ? out_of_range : result_code::kSuccess;
+  }
   for (; record->notify_confirmed < index; ++record->notify_confirmed) {
-    queue->Bytes -= static_cast<std::int64_t>(queue->Frames.front().bytes.size());
+    const std::string& frame = queue->Frames.front().bytes;
+    if (record->notify_hash != 0) {
+      record->notify_hash = ExtendNotifyHash(record->notify_hash, frame);
+    }
+    queue->Bytes -= static_cast<std::int64_t>(frame.size());
     queue->Frames.Erase(0);
   }
+  // The transaction that is refused changes nothing.
+  if (proves && hash != record->notify_hash) return out_of_range;
+  queue->Unproven = false;
   kind_.Put(tx, key, *record);
   if (queue->Frames.empty()) {
     kind_.RemoveQueue(tx, key);

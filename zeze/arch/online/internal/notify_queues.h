@@ -32,8 +32,9 @@ class NotifyQueues {
   };
   Added Add(Transaction& tx, const Key& key, std::string_view mark, std::string_view frame);
 
-  // Everything below the index has arrived. A code other than 0: it cannot be so.
-  std::int64_t Confirm(Transaction& tx, const Key& key, std::int64_t index);
+  // Everything below the index has arrived, and this is its hash (notify_hash.h; 0: the client does
+  // not say). A code other than 0: it cannot be so.
+  std::int64_t Confirm(Transaction& tx, const Key& key, std::int64_t index, std::int64_t hash);
 
   // Everything that is not confirmed; none if that is nothing.
   std::optional<std::string> Rest(Transaction& tx, const Key& key);

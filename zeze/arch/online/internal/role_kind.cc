@@ -42,6 +42,7 @@ LoginRecord RecordOf(const wire::BOnlineShared& shared, const wire::BOnline* onl
   record.notify_marks = online->ReliableNotifyMark;
   record.notify_index = online->ReliableNotifyIndex;
   record.notify_confirmed = online->ReliableNotifyConfirmIndex;
+  record.notify_hash = online->ReliableNotifyHash;
   return record;
 }
 
@@ -64,6 +65,7 @@ void RoleKind::Put(Transaction& tx, const RoleId& key, const LoginRecord& record
   online->ReliableNotifyMark = record.notify_marks;
   online->ReliableNotifyIndex = record.notify_index;
   online->ReliableNotifyConfirmIndex = record.notify_confirmed;
+  online->ReliableNotifyHash = record.notify_hash;
 }
 
 // The two are read one after the other: for the server id, which is only a hint outside of
