@@ -7,19 +7,27 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "Zeze/Builtin/Game/Online.h"
 #include "Zeze/Builtin/LinkdAuth.h"
 #include "Zeze/Builtin/LinkdBase.h"
+#include "Zeze/Builtin/Online.h"
+#include "Zeze/Builtin/Provider.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/client/internal/login_keeper.h"
+#include "zeze/client/login_as.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
 #include "zeze/net/frame.h"
@@ -37,6 +45,7 @@ using std::chrono::nanoseconds;
 using Zeze::Builtin::LinkdAuth::RetryAfter;
 using Zeze::Builtin::LinkdBase::BReportError;
 using Zeze::Builtin::LinkdBase::ReportError;
+using Zeze::Builtin::Provider::BKick;
 
 }  // namespace
 
@@ -59,11 +68,17 @@ class Client::Impl {
       : io_(io),
         options_(std::move(options)),
         door_(std::make_shared<Door>(*this)),
+        keeper_(KeeperOptions()),
         service_(io, options_.service) {
     service_.OnOpen([this](const ConnectionPtr& connection) { OnOpen(connection); });
     service_.OnClose(
         [this](const ConnectionPtr& connection, const Error& why) { OnClose(*connection, why); });
     service_.Handle<ReportError>([this](const Message<ReportError>& message) {
+      NoteKick(*message.connection, message.argument);
+      if (message.argument.from == BReportError::FromLink &&
+          message.argument.code == BReportError::CodeProviderBroken) {
+        keeper_.OnServerLost(*message.connection);
+      }
       if (on_report_error_) on_report_error_(message.argument);
     });
     // Too many come at once; the gateway closes the connection.
@@ -72,6 +87,13 @@ class Client::Impl {
       const std::chrono::milliseconds wanted(std::max(message.argument.milliseconds, 0));
       at_least_ = std::min<nanoseconds>(wanted, options_.retry_after_max);
     });
+    const auto notified = [this](const auto& message) {
+      keeper_.OnNotify(*message.connection, message.argument);
+    };
+    const HandlerOptions in_order{.dispatch = InOrder()};
+    service_.Handle<Zeze::Builtin::Online::SReliableNotify>(notified, in_order);
+    service_.Handle<Zeze::Builtin::Game::Online::SReliableNotify>(notified, in_order);
+    if (options_.login) keeper_.LogIn(*options_.login, nullptr, nullptr);
     service_.HandleUnknown([](Connection& connection, const RawFrame& frame) -> Result<void> {
       ZEZE_LOG_DEBUG("{}: dropped a message of module {} protocol {}", connection.Describe(),
                      frame.module_id, frame.protocol_id);
@@ -86,6 +108,7 @@ class Client::Impl {
     MutexLock lock(mutex_);
     ZEZE_CHECK(!started_);
     started_ = true;
+    failures_.resize(options_.gateways.size());
     gateway_ = static_cast<std::size_t>(io_.Random() % options_.gateways.size());
     Attempt();
     return {};
@@ -107,8 +130,9 @@ class Client::Impl {
     MutexLock lock(mutex_);
     while (ready_ == nullptr) {
       if (stopped_) return Error(ErrorCode::kUnavailable, "the client was stopped");
+      if (away_) return DescribeKick();
       if (!SystemClock().WaitUntil(changed_, mutex_, deadline) && ready_ == nullptr) {
-        return Error(ErrorCode::kUnavailable, fmt::format("not ready in time: {}", last_failure_));
+        return Error(ErrorCode::kUnavailable, "not ready in time: " + DescribeFailures());
       }
     }
     return {};
@@ -123,16 +147,28 @@ class Client::Impl {
     ConnectionPtr connection;
     {
       MutexLock lock(mutex_);
+      if (std::exchange(away_, false)) {
+        kick_.reset();
+        return After(at_least, &Impl::OnDelayOver);
+      }
       at_least_ = at_least;
       connection = current_;
     }
     if (connection != nullptr) connection->Close("the client connects again");
   }
 
+  Error NotReady() const {
+    MutexLock lock(mutex_);
+    if (away_) return DescribeKick();
+    return {ErrorCode::kUnavailable, "the client is not connected to a gateway"};
+  }
+
   Service& service() { return service_; }
+  internal::LoginKeeper& keeper() { return keeper_; }
 
   // Before Start.
   std::function<void(const BReportError&)> on_report_error_;
+  std::function<void(const BReportError&)> on_kicked_ = [](const BReportError&) {};
   std::function<void()> on_ready_ = [] {};
   std::function<void(const Error&)> on_lost_ = [](const Error&) {};
   std::function<void(const Error&)> on_attempt_failed_ = [](const Error&) {};
@@ -168,6 +204,23 @@ class Client::Impl {
     int inside_ ZEZE_GUARDED_BY(mutex_) = 0;
   };
 
+  // Notifies and the answers about them in their order, even if other messages need none.
+  std::optional<Dispatch> InOrder() const {
+    if (options_.service.dispatch != Dispatch::kParallel) return std::nullopt;
+    return Dispatch::kOrdered;
+  }
+
+  internal::LoginKeeper::Options KeeperOptions() {
+    return {.first_delay = options_.first_delay,
+            .delay_max = options_.delay_max,
+            .dispatch = InOrder(),
+            .after = [this](nanoseconds delay, std::function<void()> action) {
+              io_.PostAfter(delay, Task("client login", [door = door_, action = std::move(action)] {
+                              door->Run([&](Impl&) { action(); });
+                            }));
+            }};
+  }
+
   void After(nanoseconds delay, void (Impl::*action)(std::uint64_t)) ZEZE_REQUIRES(mutex_) {
     io_.PostAfter(delay, Task("client", [door = door_, action, attempt = attempt_] {
                     door->Run([&](Impl& impl) { (impl.*action)(attempt); });
@@ -176,26 +229,44 @@ class Client::Impl {
 
   void Attempt() ZEZE_REQUIRES(mutex_) {
     const ClientOptions::Gateway& gateway = options_.gateways[gateway_];
-    connector_ = service_.Connect({.host = gateway.host,
-                                   .port = gateway.port,
-                                   .first_delay = options_.first_delay,
-                                   .delay_max = options_.delay_max,
-                                   .tls = options_.tls,
-                                   .tls_name = options_.tls_name});
+    connector_ = service_.Connect(
+        {.host = gateway.host,
+         .port = gateway.port,
+         .reconnect = false,
+         .tls = options_.tls,
+         .tls_name = options_.tls_name,
+         .on_attempt_failed = [door = door_, attempt = attempt_](const Error& why) {
+           door->Run([&](Impl& impl) { impl.OnUnreachable(attempt, why.message()); });
+         }});
     After(options_.attempt_timeout, &Impl::OnAttemptTimeout);
   }
 
   void OnAttemptTimeout(std::uint64_t attempt) {
-    const Error why(
-        ErrorCode::kUnavailable,
-        fmt::format("{} did not let the client in within {} ms", GatewayName(),
-                    std::chrono::duration_cast<std::chrono::milliseconds>(options_.attempt_timeout)
-                        .count()));
+    std::string progress;
+    {
+      MutexLock lock(mutex_);
+      if (attempt != attempt_ || ready_ != nullptr) return;
+      progress = current_ != nullptr ? "connected, the authentication or the login has not ended"
+                                     : connector_->progress();
+    }
+    OnUnreachable(
+        attempt,
+        fmt::format(
+            "it did not let the client in within {} ms: {}",
+            std::chrono::duration_cast<std::chrono::milliseconds>(options_.attempt_timeout).count(),
+            progress));
+  }
+
+  // The gateway does not let anybody in, or not in time.
+  void OnUnreachable(std::uint64_t attempt, const std::string& why) {
     {
       MutexLock lock(mutex_);
       if (attempt != attempt_ || ready_ != nullptr || stopped_) return;
-      EndAttempt(why);
-      news_.emplace_back([this, why] { on_attempt_failed_(why); });
+      const Error failure(ErrorCode::kUnavailable, fmt::format("{}: {}", connector_->name(), why));
+      // The next one may be better; when all were tried, it is time for a rest.
+      const bool others = ++unreachable_ < options_.gateways.size();
+      EndAttempt(failure, others ? Next::kImmediately : Next::kLater);
+      news_.emplace_back([this, failure] { on_attempt_failed_(failure); });
     }
     TellNews();
   }
@@ -205,17 +276,43 @@ class Client::Impl {
     if (attempt == attempt_ && !stopped_) Attempt();
   }
 
-  std::string GatewayName() const {
+  // The connection ends after that.
+  void NoteKick(const Connection& connection, const BReportError& report) {
+    if (report.from != BReportError::FromProvider) return;
+    const bool comes_back = options_.reconnect_after_kick
+                                ? options_.reconnect_after_kick(report)
+                                : report.code != BKick::ErrorDuplicateLogin;
     MutexLock lock(mutex_);
-    return connector_ == nullptr ? "no gateway" : connector_->name();
+    if (!comes_back && current_.get() == &connection) kick_ = report;
   }
 
-  void EndAttempt(const Error& why) ZEZE_REQUIRES(mutex_) {
+  Error DescribeKick() const ZEZE_REQUIRES(mutex_) {
+    return {ErrorCode::kUnavailable,
+            fmt::format("the client was kicked with code {} ({}) and stays away until Reconnect",
+                        kick_->code, kick_->desc)};
+  }
+
+  std::string DescribeFailures() const ZEZE_REQUIRES(mutex_) {
+    std::string text;
+    for (const std::string& failure : failures_) {
+      if (failure.empty()) continue;
+      if (!text.empty()) text += "; ";
+      text += failure;
+    }
+    if (!text.empty()) return text;
+    if (connector_ == nullptr) return "it was not started";
+    return fmt::format("{}: {}", connector_->name(), connector_->progress());
+  }
+
+  enum class Next : std::uint8_t { kImmediately, kLater };
+  void EndAttempt(const Error& why, Next next) ZEZE_REQUIRES(mutex_) {
     ++attempt_;
-    last_failure_ = why.message();
+    failures_[gateway_] = why.message();
     current_ = nullptr;
     connector_->Stop();
     gateway_ = (gateway_ + 1) % options_.gateways.size();
+    if (next == Next::kImmediately && at_least_.count() == 0) return Attempt();
+    unreachable_ = 0;
     const nanoseconds half = std::max(delay_, options_.first_delay) / 2;
     delay_ = std::min(2 * std::max(delay_, options_.first_delay), options_.delay_max);
     const nanoseconds chance(io_.Random() % static_cast<std::uint64_t>(half.count() + 1));
@@ -245,25 +342,52 @@ class Client::Impl {
   void OnAuthenticated(const ConnectionPtr& connection, std::uint64_t attempt,
                        const Result<void>& outcome) {
     if (!outcome.ok()) return connection->Close(outcome.error().message());
+    if (!keeper_.wanted()) return BecomeReady(connection, attempt);
+    {
+      MutexLock lock(mutex_);
+      if (attempt != attempt_ || stopped_ || current_ != connection) return;
+    }
+    keeper_.LogInOn(connection, [this, connection, attempt](const Result<LoginOutcome>& logged_in) {
+      // Refused for good, and whoever asked for it knows.
+      if (logged_in.ok() || !keeper_.wanted()) {
+        return BecomeReady(connection, attempt);
+      }
+      connection->Close(logged_in.error().message());
+    });
+  }
+
+  void BecomeReady(const ConnectionPtr& connection, std::uint64_t attempt) {
     {
       MutexLock lock(mutex_);
       if (attempt != attempt_ || stopped_ || current_ != connection) return;
       ready_ = connection;
       delay_ = nanoseconds(0);
+      unreachable_ = 0;
+      for (std::string& failure : failures_) failure.clear();
       changed_.NotifyAll();
       news_.emplace_back([this] { on_ready_(); });
     }
+    keeper_.OnReady(connection);
     TellNews();
   }
 
   void OnClose(const Connection& connection, const Error& why) {
+    keeper_.OnClosed(connection);
     {
       MutexLock lock(mutex_);
       if (current_.get() != &connection) return;
       const bool was_ready = ready_ != nullptr;
       ready_ = nullptr;
       current_ = nullptr;
-      if (!stopped_) EndAttempt(why);
+      if (kick_) {
+        ++attempt_;
+        away_ = true;
+        connector_->Stop();
+        changed_.NotifyAll();
+      } else if (!stopped_) {
+        const std::string name = connector_->name();
+        EndAttempt(Error(why.code(), fmt::format("{}: {}", name, why.message())), Next::kLater);
+      }
       news_.emplace_back([this, was_ready, why] {
         if (was_ready) {
           on_lost_(why);
@@ -271,6 +395,7 @@ class Client::Impl {
           on_attempt_failed_(why);
         }
       });
+      if (kick_) news_.emplace_back([this, kick = *kick_] { on_kicked_(kick); });
     }
     TellNews();
   }
@@ -302,13 +427,17 @@ class Client::Impl {
   std::uint64_t attempt_ ZEZE_GUARDED_BY(mutex_) = 0;
   nanoseconds delay_ ZEZE_GUARDED_BY(mutex_){0};     // Before the attempt after the next failure.
   nanoseconds at_least_ ZEZE_GUARDED_BY(mutex_){0};  // But so long.
-  std::string last_failure_ ZEZE_GUARDED_BY(mutex_) = "it was not started";
+  std::vector<std::string> failures_ ZEZE_GUARDED_BY(mutex_);  // The last one of each gateway.
+  std::size_t unreachable_ ZEZE_GUARDED_BY(mutex_) = 0;        // Gateways in a row, without a rest.
+  std::optional<BReportError> kick_ ZEZE_GUARDED_BY(mutex_);   // Of this connection, to stay away.
+  bool away_ ZEZE_GUARDED_BY(mutex_) = false;                  // After that kick.
   std::shared_ptr<Connector> connector_ ZEZE_GUARDED_BY(mutex_);
   ConnectionPtr current_ ZEZE_GUARDED_BY(mutex_);                   // Open.
   ConnectionPtr ready_ ZEZE_GUARDED_BY(mutex_);                     // The same, once authenticated.
   std::deque<std::function<void()>> news_ ZEZE_GUARDED_BY(mutex_);  // To be told, in order.
   bool telling_ ZEZE_GUARDED_BY(mutex_) = false;
 
+  internal::LoginKeeper keeper_;
   Service service_;  // Ends first: its callbacks use the rest.
 };
 
@@ -321,6 +450,31 @@ Client::~Client() {
 
 void Client::OnReportError(std::function<void(const BReportError&)> callback) {
   impl_->on_report_error_ = std::move(callback);
+}
+
+void Client::OnKicked(std::function<void(const BReportError&)> callback) {
+  impl_->on_kicked_ = std::move(callback);
+}
+
+void Client::HandleReliable(const ProtocolDescriptor& protocol,
+                            std::function<Result<void>(std::string_view)> handler) {
+  impl_->keeper().Handle(protocol, std::move(handler));
+}
+
+void Client::OnLogin(std::function<void(LoginOutcome)> callback) {
+  impl_->keeper().OnLogin(std::move(callback));
+}
+
+void Client::LogIn(LoginAs as, LoginDone done) {
+  impl_->keeper().LogIn(std::move(as), connection(), std::move(done));
+}
+
+void Client::LogOut() {
+  impl_->keeper().LogOut(connection());
+}
+
+bool Client::logged_in() const {
+  return impl_->keeper().logged_in();
 }
 
 void Client::OnReady(std::function<void()> callback) {
@@ -359,8 +513,8 @@ Service& Client::service() {
   return impl_->service();
 }
 
-Error Client::NotReady() {
-  return {ErrorCode::kUnavailable, "the client is not connected to a gateway"};
+Error Client::NotReady() const {
+  return impl_->NotReady();
 }
 
 }  // namespace zeze

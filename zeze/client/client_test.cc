@@ -31,6 +31,7 @@
 #include "zeze/net/service_options.h"
 #include "zeze/net/testing/certificates.h"
 #include "zeze/net/testing/echo_protocol.h"
+#include "zeze/net/testing/raw_client.h"
 #include "zeze/net/testing/service_fixture.h"
 #include "zeze/net/tls.h"
 
@@ -139,7 +140,11 @@ class Gate {
 
 class ClientTest : public ::testing::Test {
  protected:
-  ClientTest() : io_({.name = "client-io"}), gate_io_({.name = "gate-io"}), gate_(gate_io_) {}
+  ClientTest()
+      : io_({.name = "client-io"}),
+        gate_io_({.name = "gate-io"}),
+        gate_(gate_io_),
+        dead_{"127.0.0.1", dead_port_.Bind()} {}
 
   ClientOptions Options() {
     return {.gateways = {gate_.gateway()},
@@ -170,6 +175,8 @@ class ClientTest : public ::testing::Test {
   IoThreads io_;
   IoThreads gate_io_;
   Gate gate_;
+  testing::RawClient dead_port_;
+  const ClientOptions::Gateway dead_;
   Story story_;
 };
 
@@ -304,11 +311,39 @@ TEST_F(ClientTest, LeavesAGatewayThatDoesNotLetItIn) {
   const auto client = NewClient(options);
   ASSERT_TRUE(client->Start().ok());
 
-  EXPECT_THAT(story_.AwaitLines(2)[1], HasSubstr("did not let the client in within 50 ms"));
+  EXPECT_THAT(story_.AwaitLines(2)[1],
+              HasSubstr("did not let the client in within 50 ms: connected, the authentication or "
+                        "the login has not ended"));
 
   const Result<void> ready = client->AwaitReady(milliseconds(1));
   ASSERT_FALSE(ready.ok());
   EXPECT_THAT(ready.error().message(), HasSubstr("did not let the client in"));
+}
+
+TEST_F(ClientTest, DeadGatewaysAreFollowedByTheNextImmediately) {
+  ClientOptions options = Options();
+  options.first_delay = std::chrono::hours(1);  // Nobody waits for that.
+  options.delay_max = std::chrono::hours(1);
+  options.attempt_timeout = std::chrono::hours(1);
+  options.gateways = {dead_, dead_, gate_.gateway(), dead_, dead_};
+
+  for (int i = 0; i < 5; ++i) {  // Whichever is the first.
+    EXPECT_TRUE(StartClient(options)->ready());
+  }
+}
+
+TEST_F(ClientTest, SaysOfEachGatewayWhyItCannotBeReached) {
+  ClientOptions options = Options();
+  options.gateways = {dead_, {"no-such-name.invalid", 1}};
+  const auto client = NewClient(options);
+  ASSERT_TRUE(client->Start().ok());
+  story_.AwaitLines(2);
+
+  const Result<void> ready = client->AwaitReady(milliseconds(1));
+
+  ASSERT_FALSE(ready.ok());
+  EXPECT_THAT(ready.error().message(), HasSubstr("Connection refused"));
+  EXPECT_THAT(ready.error().message(), HasSubstr("no-such-name.invalid cannot be looked up"));
 }
 
 TEST_F(ClientTest, WaitsAsLongAsItIsTold) {
@@ -386,6 +421,130 @@ TEST_F(ClientTest, SpeaksTls) {
   const auto client = StartClient(options);
 
   EXPECT_EQ(client->CallAndWait<Echo>({"secret"}).value().result.text, "secret");
+}
+
+class ClientTlsTest : public ClientTest {
+ protected:
+  // What the first attempt says. Long before it would take too long.
+  std::string FirstFailure(const ClientOptions::Gateway& gateway, const std::string& authority,
+                           const std::string& name) {
+    ClientOptions options = Options();
+    options.gateways = {gateway};
+    options.attempt_timeout = std::chrono::hours(1);
+    if (!authority.empty()) {
+      options.tls = TlsContext::ForClient({.authorities_file = authority}).value();
+    }
+    options.tls_name = name;
+    const auto client = NewClient(options);
+    EXPECT_TRUE(client->Start().ok());
+    return story_.AwaitLines(1).at(0);
+  }
+
+  const testing::Certificates& certificates_ = testing::Certificates::Get();
+  Gate secure_{gate_io_,
+               {.tls = TlsContext::ForServer({.certificate_file = certificates_.server_certificate,
+                                              .private_key_file = certificates_.server_key})
+                           .value()}};
+};
+
+TEST_F(ClientTlsTest, SaysThatTheAuthorityIsNotTrusted) {
+  EXPECT_THAT(FirstFailure(secure_.gateway(), certificates_.other_authority, "zeze.test"),
+              HasSubstr("certificate is refused"));
+}
+
+TEST_F(ClientTlsTest, SaysThatTheCertificateIsForAnotherName) {
+  EXPECT_THAT(FirstFailure(secure_.gateway(), certificates_.authority, "other.test"),
+              HasSubstr("it is not for \"other.test\""));
+}
+
+TEST_F(ClientTlsTest, SaysThatTheGatewayDoesNotSpeakTls) {
+  EXPECT_THAT(FirstFailure(gate_.gateway(), certificates_.authority, "zeze.test"),
+              HasSubstr("does not speak TLS"));
+}
+
+TEST_F(ClientTest, SaysThatItIsNoGateway) {
+  testing::RawClient other;
+  ClientOptions options = Options();
+  options.gateways = {{"127.0.0.1", other.Listen()}};
+  const auto client = NewClient(options);
+  ASSERT_TRUE(client->Start().ok());
+  other.Accept();
+  ASSERT_TRUE(other.Send("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"));
+
+  EXPECT_THAT(story_.AwaitLines(1).at(0), HasSubstr("not be a zeze service"));
+}
+
+TEST_F(ClientTest, SaysThatTheGatewayMayExpectTls) {
+  testing::RawClient silent;  // As servers with TLS are, until the client speaks.
+  ClientOptions options = Options();
+  options.gateways = {{"127.0.0.1", silent.Listen()}};
+  options.attempt_timeout = milliseconds(50);
+  const auto client = NewClient(options);
+  ASSERT_TRUE(client->Start().ok());
+
+  EXPECT_THAT(story_.AwaitLines(1).at(0), HasSubstr("it may expect TLS"));
+}
+
+TEST_F(ClientTest, RefusesAGatewayWithoutTheConfiguredEncryption) {
+  ClientOptions options = Options();
+  options.service.handshake->encrypt = EncryptType::kAes;
+  const auto client = NewClient(options);
+  ASSERT_TRUE(client->Start().ok());
+
+  EXPECT_THAT(story_.AwaitLines(1).at(0), HasSubstr("offers encryption type 0"));
+  EXPECT_FALSE(client->ready());
+}
+
+class ClientKickTest : public ClientTest {
+ protected:
+  void Kick(int code) {
+    ASSERT_TRUE(
+        gate_.client()
+            ->Send<ReportError>(
+                {.from = BReportError::FromProvider, .code = code, .desc = "logged in elsewhere"})
+            .ok());
+    gate_.client()->CloseWhenSent("kicked");
+  }
+  std::unique_ptr<Client> StartKickable() {
+    ClientOptions options = Options();
+    options.authenticate = AuthenticateBy<Auth>([] { return Text{"ann"}; });
+    auto client = NewClient(options);
+    client->OnKicked([this](const BReportError& report) {
+      story_.Add("kicked " + std::to_string(report.code));
+    });
+    EXPECT_TRUE(client->Start().ok());
+    EXPECT_TRUE(client->AwaitReady(kPatience).ok());
+    EXPECT_TRUE(client->CallAndWait<Echo>({"there?"}).ok());
+    return client;
+  }
+};
+
+TEST_F(ClientKickTest, ANewerLoginElsewhereKeepsTheClientAwayUntilItIsToldToReconnect) {
+  const auto client = StartKickable();
+
+  Kick(4);
+
+  EXPECT_THAT(story_.AwaitLines(4),
+              ElementsAre("ready", "report 1 4 logged in elsewhere", "lost", "kicked 4"));
+  const Result<void> ready = client->AwaitReady(kPatience);  // Does not wait in vain.
+  ASSERT_FALSE(ready.ok());
+  EXPECT_THAT(ready.error().message(), HasSubstr("logged in elsewhere"));
+  EXPECT_THAT(client->Send<Push>({"x"}).error().message(), HasSubstr("kicked"));
+  EXPECT_THAT(gate_.story.AwaitLines(1), ElementsAre("auth ann"));
+
+  client->Reconnect(milliseconds(0));
+
+  EXPECT_THAT(story_.AwaitLines(5).back(), "ready");
+  EXPECT_THAT(gate_.story.AwaitLines(2), ElementsAre("auth ann", "auth ann"));
+}
+
+TEST_F(ClientKickTest, OtherKicksAreFollowedByAReconnection) {
+  const auto client = StartKickable();
+
+  Kick(7);
+
+  EXPECT_THAT(story_.AwaitLines(4),
+              ElementsAre("ready", "report 1 7 logged in elsewhere", "lost", "ready"));
 }
 
 }  // namespace
