@@ -30,13 +30,13 @@ try {
   await page.click("#join button");
 
   const eventually = { timeout: 30_000 };
-  const says = async (selector, pattern) => {
-    await page.waitForFunction(
+  const says = async (selector, pattern, where = page) => {
+    await where.waitForFunction(
       ([where, source]) => new RegExp(source).test(document.querySelector(where)?.textContent ?? ""),
       [selector, pattern],
       eventually,
     );
-    console.log(`${selector}: ${(await page.textContent(selector))?.trim()}`);
+    console.log(`${selector}: ${(await where.textContent(selector))?.trim()}`);
   };
   await says("#state", "^ready$");
   await says("#gold", "^1000$");
@@ -80,6 +80,20 @@ try {
   await page.locator("#mails button", { hasText: "Delete" }).first().click();
   await says("#board", "bot-\\d+: \\d+");
   if (screenshot !== undefined) await page.screenshot({ path: screenshot });
+
+  // The same player in a second window: the first one says so and stays away, until it is asked to
+  // come back; then it is the other one's turn.
+  const second = await context.newPage();
+  await second.goto(url);
+  await second.fill("#name", "visitor");
+  await second.click("#join button");
+  await says("#state", "^ready$", second);
+  await says("#state", "^kicked$");
+  await page.waitForSelector("#play-here", { state: "visible" });
+  await page.click("#play-here");
+  await says("#state", "^ready$");
+  await says("#state", "^kicked$", second);
+  if ((await page.textContent("#state")) !== "ready") throw new Error("they kick each other");
   console.log("the page was played");
 } finally {
   await context.close();

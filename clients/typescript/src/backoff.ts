@@ -20,10 +20,10 @@ export class Backoff {
     this.#attempts = 0;
   }
 
-  /** `hint` gets the number of the attempt and returns what the server wishes, if anything. */
-  next(hint: (attempt: number) => number | undefined): number {
+  /** `hintMs` is what the server or the application wishes, if anything. */
+  next(hintMs: number | undefined): number {
     const ceilingMs = Math.min(this.maxMs, this.minMs * 2 ** Math.min(this.#attempts, 30));
-    const hintMs = hint(++this.#attempts);
+    ++this.#attempts;
     if (hintMs === undefined || !Number.isFinite(hintMs)) return this.random() * ceilingMs;
     return Math.max(0, hintMs) + this.random() * this.minMs;
   }

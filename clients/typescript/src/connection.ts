@@ -1,7 +1,7 @@
 import { EmptyBean } from "./bean.js";
-import { KeepAlive } from "./builtin.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { encodeFrame, type Frame, FrameDecoder, FrameFamily } from "./frame.js";
+import { KeepAlive } from "./keep_alive.js";
 import type { PendingCall } from "./pending_call.js";
 import type { Clock, WebSocketLike } from "./platform.js";
 import { protocolTypeId, ResultCode } from "./protocol.js";
@@ -85,7 +85,9 @@ export class Connection {
     });
     socket.addEventListener("close", ({ code, reason }) => {
       const cause = reason !== "" ? reason : this.#socketProblem;
-      const problem = `the connection closed (${code}${cause === "" ? "" : `, ${cause}`})`;
+      // Browsers do not tell pages why a connection could not be opened.
+      const what = this.#state === "opening" ? "it cannot be reached" : "the connection closed";
+      const problem = `${what} (${code}${cause === "" ? "" : `, ${cause}`})`;
       this.#end({ closeCode: code, closeReason: reason, problem });
     });
   }

@@ -1,6 +1,6 @@
 import { type Bean, EmptyBean } from "./bean.js";
-import { KeepAlive } from "./builtin.js";
 import { encodeFrame, type Frame, FrameFamily, type FrameHead } from "./frame.js";
+import { KeepAlive } from "./keep_alive.js";
 import { type Protocol, ResultCode, type Rpc, RpcError } from "./protocol.js";
 
 type Listener = (argument: Bean) => void | Promise<void>;

@@ -1,24 +1,12 @@
 // zeze-client: everything an application and generated code use.
 
-export {
-  type AnyField,
-  type Bean,
-  type BeanClass,
-  type BeanParts,
-  type Codec,
-  decodeBean,
-  decodeFields,
-  EmptyBean,
-  encodeBean,
-  encodeFields,
-  type Field,
-  type FieldsOf,
-  type KeyCodec,
-  type UnknownField,
-} from "./bean.js";
-export { BReportError, BRetryAfter, KeepAlive, ReportError, RetryAfter } from "./builtin.js";
-export { ByteReader, type Tag } from "./byte_reader.js";
-export { ByteWriter } from "./byte_writer.js";
+export { authenticateBy, tokenFromHex, tokenOfAccount } from "./authenticate.js";
+export * as GameOnline from "./builtin/Zeze/Builtin/Game/Online.js";
+export { BRetryAfter, RetryAfter } from "./builtin/Zeze/Builtin/LinkdAuth.js";
+export * as LinkdAuth from "./builtin/Zeze/Builtin/LinkdAuth.js";
+export { BReportError, ReportError } from "./builtin/Zeze/Builtin/LinkdBase.js";
+export * as LinkdBase from "./builtin/Zeze/Builtin/LinkdBase.js";
+export * as Online from "./builtin/Zeze/Builtin/Online.js";
 export {
   type CallOptions,
   type ClientOptions,
@@ -37,24 +25,9 @@ export {
   FrameFamily,
   type FrameHead,
 } from "./frame.js";
+export { KeepAlive } from "./keep_alive.js";
+export type { LoginAs, LoginOutcome } from "./login_keeper.js";
 export type { Clock, WebSocketConstructor, WebSocketLike } from "./platform.js";
-export {
-  errorCode,
-  type Protocol,
-  protocolTypeId,
-  ResultCode,
-  type Rpc,
-  RpcError,
-  type RpcOutcome,
-} from "./protocol.js";
+export { errorCode, protocolTypeId, ResultCode, RpcError, type RpcOutcome } from "./protocol.js";
+export * from "./runtime.js";
 export { TypeCode } from "./type_code.js";
-export * as types from "./types.js";
-export { ValueMap, ValueSet } from "./value_map.js";
-export type {
-  Quaternion,
-  Vector2,
-  Vector2Int,
-  Vector3,
-  Vector3Int,
-  Vector4,
-} from "./vectors.js";

@@ -334,6 +334,91 @@ test("a gateway with too many clients at once says when to come again", async ()
   assert.equal(world.sockets.length, 3);
 });
 
+test("no gateway sends the client away for longer than it allows", async () => {
+  const world = new World({ retryAfterMaxMs: 1000 });
+  await world.connect();
+  world.socket.tell(RetryAfter, new BRetryAfter({ milliseconds: 2 ** 31 - 1 }));
+  world.socket.break();
+  await world.clock.advance(1249);
+  assert.equal(world.sockets.length, 1);
+  await world.clock.advance(1);
+  assert.equal(world.sockets.length, 2);
+});
+
+test("a server that cannot be reached is followed by the next immediately", async () => {
+  const failed: string[] = [];
+  const world = new World({ random: () => 0.5 });
+  world.client.onAttemptFailed(({ url, problem }) => failed.push(`${url}: ${problem}`));
+  void world.client.connect(["ws://a", "ws://b", "ws://c"]);
+  world.socket.fail("refused");
+  await world.clock.advance(0);
+  assert.equal(world.sockets.length, 2);
+  await world.clock.advance(10_000); // One that does not answer.
+  assert.equal(world.sockets.length, 3);
+  world.socket.break(); // All were tried: now the client rests.
+  await world.clock.advance(249);
+  assert.equal(world.sockets.length, 3);
+  await world.clock.advance(1);
+  assert.equal(world.sockets.length, 4);
+  assert.deepEqual(failed, [
+    "ws://b: it cannot be reached (1006, refused)",
+    "ws://c: it does not answer within 10000 ms",
+    "ws://a: it cannot be reached (1006)",
+  ]);
+});
+
+test("connect fails within a bound, with what was tried and why it failed", async () => {
+  const world = new World({ connectWithinMs: 5000, random: () => 0 });
+  const connected = rejects(world.client.connect(["ws://a", "ws://b"]), {
+    outcome: "notSent",
+    resultCode: ResultCode.Timeout,
+    message:
+      "not connected within 5000 ms: ws://a: it cannot be reached (1006, refused); " +
+      "ws://b: it cannot be reached (1006, no such host)",
+  });
+  const waiting = rejects(world.client.call(Game.Login, login("ann"), { timeoutMs: 60_000 }), {
+    outcome: "notSent",
+  });
+  world.socket.fail("refused");
+  await world.clock.advance(0);
+  world.socket.fail("no such host");
+  await world.clock.advance(5000);
+  await connected;
+  await waiting;
+  assert.equal(world.client.state, "idle");
+  assert.equal(world.clock.pending, 0);
+
+  await world.connect(); // Another time.
+  assert.equal(world.client.state, "ready");
+});
+
+test("a client that a newer login has replaced stays away until it is told to come back", async () => {
+  const world = new World();
+  const kicks: BReportError[] = [];
+  world.client.onKicked((kick) => kicks.push(kick));
+  await world.connect();
+  const kick = new BReportError({ from: 1, code: 4, desc: "logged in elsewhere" });
+  world.socket.tell(ReportError, kick);
+  world.socket.break(1000);
+  await world.clock.advance(3_600_000);
+  assert.equal(world.client.state, "kicked");
+  assert.equal(world.sockets.length, 1);
+  assert.deepEqual(kicks, [kick]);
+  assert.equal(world.client.send(Game.Say, login("hello")), false);
+  await rejects(world.client.call(Game.Login, login("ann")), { outcome: "notSent" });
+
+  world.client.reconnect();
+  await world.clock.advance(0);
+  world.socket.open();
+  await settled();
+  assert.equal(world.client.state, "ready");
+
+  world.socket.tell(ReportError, new BReportError({ from: 1, code: 7, desc: "server stops" }));
+  world.socket.break(1000);
+  await world.clock.advance(1000);
+  assert.equal(world.sockets.length, 3);
+});
+
 test("of several servers the next is tried, and clients begin with different ones", async () => {
   const urls = ["ws://a", "ws://b", "ws://c"];
   for (const [random, expected] of [
@@ -577,7 +662,7 @@ test("without reconnection the first loss closes the client", async () => {
   const world = new World({ reconnect: false });
   const connected = world.client.connect("ws://game");
   world.socket.fail("connect ECONNREFUSED");
-  await assert.rejects(connected, /the connection closed \(1006, connect ECONNREFUSED\)/);
+  await assert.rejects(connected, /ws:\/\/game: it cannot be reached \(1006, connect ECONNREFUSED\)/);
   assert.equal(world.client.state, "closed");
 });
 

@@ -20,9 +20,8 @@ fi
 tsc=$work/client/node_modules/.bin/tsc
 (cd "$work/client" && "$tsc" -p tsconfig.json)
 
-# The page, with code from the schemas of the arena and of the framework.
+# The page, with code from the schema of the arena.
 cp "$here/main.ts" "$work/page/"
-"$zeze" gen "$root/zeze/builtin/solution.xml" --language typescript --out "$work/page/gen/builtin" --quiet
 "$zeze" gen "$root/examples/arena/solution.xml" --language typescript --out "$work/page/gen/arena" --quiet
 cat > "$work/tsconfig.json" <<JSON
 {
@@ -43,5 +42,5 @@ cat > "$work/tsconfig.json" <<JSON
 JSON
 "$tsc" -p "$work/tsconfig.json"
 cp "$here/index.html" "$here/style.css" "$out/"
-mkdir -p "$out/zeze-client"
-cp "$work"/client/dist/*.js "$out/zeze-client/"
+rm -rf "$out/zeze-client"
+cp -R "$work/client/dist" "$out/zeze-client"

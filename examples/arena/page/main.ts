@@ -1,9 +1,16 @@
 // The page of the arena: a person among the bots.
 
-import { ReportError, RpcError, ZezeClient, type Bean, type Rpc } from "zeze-client";
-import { BReportError } from "./gen/builtin/Zeze/Builtin/LinkdBase.js";
-import { Auth, BAuth } from "./gen/builtin/Zeze/Builtin/LinkdAuth.js";
-import { BLogin, Login } from "./gen/builtin/Zeze/Builtin/Game/Online.js";
+import {
+  authenticateBy,
+  BReportError,
+  GameOnline,
+  ReportError,
+  RpcError,
+  tokenFromHex,
+  ZezeClient,
+  type Bean,
+  type Rpc,
+} from "zeze-client";
 import * as Board from "./gen/arena/arena/Board.js";
 import * as Buff from "./gen/arena/arena/Buff.js";
 import * as Mail from "./gen/arena/arena/Mail.js";
@@ -26,10 +33,6 @@ function element<T extends HTMLElement>(id: string): T {
   return found as T;
 }
 
-function bytesOfHex(hex: string): Uint8Array {
-  return Uint8Array.from(hex.match(/../g) ?? [], (digits) => parseInt(digits, 16));
-}
-
 function log(text: string): void {
   const line = document.createElement("li");
   line.textContent = text;
@@ -50,18 +53,20 @@ class Game {
 
   constructor(account: string) {
     this.#account = account;
+    const authenticate = authenticateBy(async () => {
+      const answer = await fetch(`token?account=${encodeURIComponent(account)}`);
+      if (!answer.ok) throw new Error(`no token: ${await answer.text()}`);
+      return tokenFromHex(await answer.text());
+    });
     this.#client = new ZezeClient({
       onConnected: async (link) => {
-        // A token works once: a new connection needs a new one.
-        const answer = await fetch(`token?account=${encodeURIComponent(account)}`);
-        if (!answer.ok) throw new Error(`no token: ${await answer.text()}`);
-        await link.call(Auth, new BAuth({ token: bytesOfHex(await answer.text()) }));
+        await authenticate(link);
         const entered = await link.call(Player.Enter, Player.Enter.newArgument());
         this.#role = entered.role;
         this.#request = entered.lastRequest;
         this.#showProperty(entered.gold, entered.score);
         this.#showGoods(entered.goods);
-        await link.call(Login, new BLogin({ RoleId: entered.role }));
+        await link.call(GameOnline.Login, new GameOnline.BLogin({ RoleId: entered.role }));
         const map = await link.call(World.EnterMap, new World.BEnterMap({ map: this.#map }));
         element("server").textContent = `${map.server}`;
         this.#showBuff(await link.call(Buff.Look, Buff.Look.newArgument()));
@@ -74,6 +79,13 @@ class Game {
     this.#client.onState((state) => {
       element("state").textContent = state;
       element("state").classList.toggle("ready", state === "ready");
+    });
+    this.#client.onAttemptFailed(({ url, problem }) => {
+      log(`${url}: ${problem}`);
+    });
+    this.#client.onKicked(() => {
+      log(`${account} plays in another window now.`);
+      element("kicked").hidden = false;
     });
     this.#client.on(ReportError, (report) => {
       // The server that ran the map is gone: another one takes over.
@@ -99,6 +111,12 @@ class Game {
     await this.#client.connect(where.gateways);
     setInterval(() => void this.#showBoard(), 1000);
     void this.#showBoard();
+  }
+
+  /** Here again, instead of in the other window. */
+  playHere(): void {
+    element("kicked").hidden = true;
+    this.#client.reconnect();
   }
 
   move(x: number, y: number): void {
@@ -280,6 +298,9 @@ function play(account: string): void {
     game.changeMap(Number(maps.value)).catch((error: unknown) => {
       log(`You cannot go there: ${error}`);
     });
+  });
+  element("play-here").addEventListener("click", () => {
+    game.playHere();
   });
   element("fight").addEventListener("click", () => void game.fight());
   element("trade").addEventListener("click", () => void game.buy());
