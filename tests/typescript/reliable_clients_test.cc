@@ -1,5 +1,5 @@
-// Reliable notifies from servers to both clients, through real gateways, while connections are cut and
-// gateways and servers killed: every notify is seen once, in order.
+// Reliable notifies from servers to both clients, through real gateways, while connections are cut,
+// and gateways and servers are killed: every notify is seen once, in order.
 
 #include <algorithm>
 #include <chrono>

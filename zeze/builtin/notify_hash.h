@@ -4,8 +4,8 @@
 //   for (const std::string& frame : frames) hash = ExtendNotifyHash(hash, frame);
 //
 // Servers number the notifies of a login. A crash may take back the last numbers, which then go to
-// other notifies: who only counts would take those for what it has. So clients send this hash with
-// the index that they confirm.
+// other notifies: a client that only counts would take those for notifies that it has seen. So
+// clients send this hash with the index that they confirm.
 
 #pragma once
 

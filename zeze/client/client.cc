@@ -213,6 +213,7 @@ class Client::Impl {
   internal::LoginKeeper::Options KeeperOptions() {
     return {.first_delay = options_.first_delay,
             .delay_max = options_.delay_max,
+            .poll_period = options_.notify_poll_period,
             .dispatch = InOrder(),
             .after = [this](nanoseconds delay, std::function<void()> action) {
               io_.PostAfter(delay, Task("client login", [door = door_, action = std::move(action)] {
@@ -257,7 +258,7 @@ class Client::Impl {
             progress));
   }
 
-  // The gateway does not let anybody in, or not in time.
+  // The gateway cannot be reached, or does not let the client in in time.
   void OnUnreachable(std::uint64_t attempt, const std::string& why) {
     {
       MutexLock lock(mutex_);

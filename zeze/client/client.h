@@ -84,6 +84,10 @@ struct ClientOptions {
   // To connect, authenticate and log in; then the next gateway is tried.
   std::chrono::nanoseconds attempt_timeout = std::chrono::seconds(5);
 
+  // How often to ask the server for reliable notifies that were lost on the way, if none was
+  // confirmed meanwhile. 0: never.
+  std::chrono::nanoseconds notify_poll_period = std::chrono::seconds(30);
+
   // Whether to connect again after a server has kicked this client (Client::OnKicked). Null: yes,
   // unless the same role or account has logged in elsewhere (code 4): two clients that both come
   // back would kick each other for ever.

@@ -462,7 +462,7 @@ TEST_F(ClientTlsTest, SaysThatTheGatewayDoesNotSpeakTls) {
               HasSubstr("does not speak TLS"));
 }
 
-TEST_F(ClientTest, SaysThatItIsNoGateway) {
+TEST_F(ClientTest, SaysThatThePeerIsNotAGateway) {
   testing::RawClient other;
   ClientOptions options = Options();
   options.gateways = {{"127.0.0.1", other.Listen()}};

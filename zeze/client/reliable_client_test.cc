@@ -241,18 +241,20 @@ using ::testing::HasSubstr;
 
 class ReliableClientTest : public ::testing::Test {
  protected:
-  ReliableClientTest() : io_({.name = "client-io"}) {
+  ReliableClientTest() : io_({.name = "client-io"}) { MakeClient(std::chrono::hours(1)); }
+  ~ReliableClientTest() override { client_.reset(); }
+
+  void MakeClient(std::chrono::nanoseconds poll_period) {
     client_ = std::make_unique<Client>(io_, ClientOptions{.gateways = {world_.gateway()},
                                                           .login = RoleLogin{.role_id = 7},
                                                           .first_delay = milliseconds(10),
-                                                          .delay_max = milliseconds(50)});
+                                                          .delay_max = milliseconds(50),
+                                                          .notify_poll_period = poll_period});
     client_->OnReliable<Mail>([this](const Text& text) { seen_.Add(text.text); });
     client_->OnLogin([this](LoginOutcome outcome) {
       seen_.Add(outcome == LoginOutcome::kFresh ? "fresh" : "resumed");
     });
   }
-  ~ReliableClientTest() override { client_.reset(); }
-
   void Start() {
     ASSERT_TRUE(client_->Start().ok());
     const Result<void> ready = client_->AwaitReady(kPatience);
@@ -294,6 +296,15 @@ TEST_F(ReliableClientTest, AGapIsAskedFor) {
 
   EXPECT_THAT(seen_.Await(3), ElementsAre("fresh", "a", "b"));
   EXPECT_THAT(world_.story(), ElementsAre("login", "sync"));
+}
+
+// Nothing comes after it that would show the gap.
+TEST_F(ReliableClientTest, TheLastOneThatWasLostIsFoundByAskingNowAndThen) {
+  MakeClient(milliseconds(50));
+  Start();
+  world_.Notify("a", /*lost=*/true);
+
+  EXPECT_THAT(seen_.Await(2), ElementsAre("fresh", "a"));
 }
 
 TEST_F(ReliableClientTest, DuplicatesAndSwappedOnesAreSeenOnce) {
@@ -398,6 +409,7 @@ TEST_F(ReliableClientTest, NothingIsMissedOrSeenTwiceWhateverBreaks) {
   constexpr std::uint32_t kSeed = 20261116;
   SCOPED_TRACE(kSeed);
   std::mt19937 random(kSeed);
+  MakeClient(milliseconds(200));
   Start();
   constexpr int kMany = 2000;
   for (int i = 0; i < kMany; ++i) {

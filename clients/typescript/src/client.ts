@@ -111,7 +111,7 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   /** For opening the connection and onConnected together. */
   readonly connectTimeoutMs?: number;
-  /** connect() fails if the first connection is not ready by then, whatever the attempts; 0: never. */
+  /** connect() fails if the first connection is not ready by then; 0: it never does. */
   readonly connectWithinMs?: number;
   /** Ask for a sign of life after so much silence; 0: never. */
   readonly keepAliveMs?: number;

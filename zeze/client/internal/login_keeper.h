@@ -59,7 +59,7 @@ class LoginKeeper {
   void OnLogin(std::function<void(LoginOutcome outcome)> callback);
 
   // From now on the client logs in as this on every connection. `done` runs once: when it is logged
-  // in, or a server has refused it; then it is forgotten again. Null: nobody wants to know.
+  // in, or a server has refused it; then it is forgotten again. It may be null.
   // `ready`: the present connection, if it is ready.
   void LogIn(LoginAs as, const ConnectionPtr& ready, Done done);
   // Ends the login on the connection; later ones are not logged in.
