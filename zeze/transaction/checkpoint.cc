@@ -42,6 +42,10 @@ constexpr std::uint64_t kUnbounded = std::uint64_t{1} << 62;
 constexpr std::uint64_t kRoomSteps = 16384;
 constexpr std::int64_t kRoomStepMax = 32 << 10;
 
+// A value that is longer makes its piece longer.
+constexpr std::size_t kArenaPieceBytes = std::size_t{4} << 20;
+constexpr std::size_t kArenaPiecesKept = 4;
+
 }  // namespace
 
 Checkpoint::Checkpoint(Engine& engine, Options options)
@@ -251,10 +255,11 @@ Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {
   MarkClean(context->participant, cut);
   Step(CheckpointStep::kMarkedClean);
   Done done{.records = items_.size(),
-            .bytes = arena_.size(),
+            .bytes = arena_bytes_,
             .written = !writes_.empty(),
             .tickets = ForgetMembers()};
   context->participant.Leave();
+  TrimArena();
   return done;
 }
 
@@ -376,7 +381,7 @@ void Checkpoint::ChooseMembers(Scope scope) {
 
 void Checkpoint::Gather(std::uint64_t cut) {
   items_.clear();
-  arena_.Clear();
+  TrimArena();
   const internal::ContextLease context(engine_.contexts());
   for (const std::uint32_t member : members_) {
     GatherRecord(context->participant, nodes_[member].record, cut);
@@ -402,40 +407,61 @@ void Checkpoint::GatherRecord(internal::Participant& by, Record* record, std::ui
   internal::UnlockRecord(*record, word);
   if (nothing) return;
 
+  ByteWriter& piece = ArenaPiece();
   Item item{.record = record,
             .table = &table,
-            .key_begin = arena_.size(),
+            .piece = &piece,
+            .key_begin = piece.size(),
             .key_size = 0,
             .value_size = 0,
             .remove = value == nullptr,
             .stored = table.storage_ != nullptr};
   if (item.stored) {
-    table.EncodeRecordKey(*record, arena_);
-    item.key_size = arena_.size() - item.key_begin;
-    if (value != nullptr) table.EncodeValue(*value, arena_);
-    item.value_size = arena_.size() - item.key_begin - item.key_size;
+    table.EncodeRecordKey(*record, piece);
+    item.key_size = piece.size() - item.key_begin;
+    if (value != nullptr) table.EncodeValue(*value, piece);
+    item.value_size = piece.size() - item.key_begin - item.key_size;
+    arena_bytes_ += item.key_size + item.value_size;
   }
   items_.push_back(item);
   if (copy != nullptr) table.values_.dispose(by, copy);
 }
 
+ByteWriter& Checkpoint::ArenaPiece() {
+  if (arena_used_ > 0 && arena_[arena_used_ - 1]->size() < kArenaPieceBytes) {
+    return *arena_[arena_used_ - 1];
+  }
+  if (arena_used_ == arena_.size()) arena_.push_back(std::make_unique<ByteWriter>());
+  ByteWriter& piece = *arena_[arena_used_++];
+  if (arena_used_ > 1) piece.Reserve(kArenaPieceBytes);
+  return piece;
+}
+
+// For the next flush; what a large one has needed is given back.
+void Checkpoint::TrimArena() {
+  if (arena_.size() > kArenaPiecesKept) arena_.resize(kArenaPiecesKept);
+  for (std::unique_ptr<ByteWriter>& piece : arena_) {
+    if (piece->size() > 2 * kArenaPieceBytes) piece = std::make_unique<ByteWriter>();
+    piece->Clear();
+  }
+  arena_used_ = 0;
+  arena_bytes_ = 0;
+}
+
 // Sorted writes go into RocksDB's memtable a third faster than random ones, and the storage
 // interface asks for them.
 void Checkpoint::SortWrites() {
-  const std::string_view arena = arena_.view();
   order_.clear();
   for (std::size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (!item.stored) continue;
     unsigned char bytes[8] = {};
-    std::memcpy(bytes, arena.data() + item.key_begin, std::min<std::size_t>(8, item.key_size));
+    std::memcpy(bytes, item.key().data(), std::min<std::size_t>(8, item.key_size));
     std::uint64_t prefix = 0;
     for (const unsigned char byte : bytes) prefix = (prefix << 8) | byte;
     order_.push_back({prefix, static_cast<std::uint32_t>(i), item.record->table_index});
   }
-  const auto key = [&](const Order& o) {
-    return arena.substr(items_[o.item].key_begin, items_[o.item].key_size);
-  };
+  const auto key = [&](const Order& o) { return items_[o.item].key(); };
   std::sort(order_.begin(), order_.end(), [&](const Order& a, const Order& b) {
     if (a.table != b.table) return a.table < b.table;
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
@@ -446,7 +472,7 @@ void Checkpoint::SortWrites() {
     const Item& item = items_[o.item];
     writes_.push_back({.table = item.table->storage_,
                        .key = key(o),
-                       .value = arena.substr(item.key_begin + item.key_size, item.value_size),
+                       .value = item.value(),
                        .remove = item.remove});
   }
 }
@@ -494,7 +520,7 @@ void Checkpoint::MarkClean(internal::Participant& by, std::uint64_t cut) {
       ++cleaned;
       if (item.stored) {
         bytes += item.table->RowBytes(record, record.value.load(std::memory_order_relaxed));
-        item.table->ForgetUnsavedInsert(arena_.view().substr(item.key_begin, item.key_size));
+        item.table->ForgetUnsavedInsert(item.key());
       }
     }
     internal::UnlockRecord(record, word);

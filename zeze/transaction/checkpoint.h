@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "zeze/base/asymmetric_fence.h"
@@ -165,11 +167,17 @@ class Checkpoint {
     internal::DurabilityTicket* tickets;
   };
 
-  // A record of the flush with its bytes in the arena.
+  // A record of the flush with its bytes in a piece of the arena.
   struct Item {
     internal::Record* record;
     TableBase* table;
+    const ByteWriter* piece;
     std::size_t key_begin, key_size, value_size;  // The value follows the key.
+
+    std::string_view key() const { return piece->view().substr(key_begin, key_size); }
+    std::string_view value() const {
+      return piece->view().substr(key_begin + key_size, value_size);
+    }
     bool remove;
     bool stored;  // False for memory tables: part of the group, not of the storage.
   };
@@ -208,6 +216,8 @@ class Checkpoint {
   void ChooseMembers(Scope scope);
   void Gather(std::uint64_t cut);
   void GatherRecord(internal::Participant& by, internal::Record* record, std::uint64_t cut);
+  ByteWriter& ArenaPiece();
+  void TrimArena();
   void SortWrites();
   Result<void> Write();
   Result<void> FlushWrites();
@@ -250,7 +260,10 @@ class Checkpoint {
   std::vector<std::uint32_t> members_;
   std::vector<Item> items_;
   std::vector<Order> order_;
-  ByteWriter arena_;
+  // What a flush encodes, in pieces: what is encoded stays where it is.
+  std::vector<std::unique_ptr<ByteWriter>> arena_;
+  std::size_t arena_used_ = 0;   // Pieces.
+  std::size_t arena_bytes_ = 0;  // Of all items.
   std::vector<StorageWrite> writes_;
 };
 
