@@ -501,6 +501,7 @@ Result<void> Checkpoint::FlushWrites() {
     NoteFailure(flushed.error());
     while (!abandoned_ && options_.clock->WaitUntil(changed_, mutex_, trouble_.next_try())) {
     }
+    if (abandoned_) return flushed.error();
   }
 }
 
