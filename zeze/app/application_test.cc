@@ -109,11 +109,19 @@ TEST_F(ApplicationTest, StopIsRefusedWhereItWouldWaitForItself) {
     return stopped.ok() ? std::string("stopped") : stopped.error().message();
   };
   std::vector<std::string> said;
+  std::string by_action;
+  WaitGroup durable(1);
   EXPECT_EQ(0, application.Call("stops", [&](Transaction& tx) -> std::int64_t {
     said.push_back(message());
     tx.AfterCommit([&] { said.push_back(message()); });
+    tx.AfterDurable([&] {
+      by_action = message();
+      durable.Done();
+    });
     return 0;
   }));
+  ASSERT_TRUE(application.engine().CheckpointNow().ok());
+  durable.Wait();
   WaitGroup done(3);
   std::string by_submission;
   std::string by_worker;
@@ -137,6 +145,7 @@ TEST_F(ApplicationTest, StopIsRefusedWhereItWouldWaitForItself) {
   done.Wait();
 
   EXPECT_THAT(said, ::testing::Each(HasSubstr("inside procedure stops")));
+  EXPECT_THAT(by_action, HasSubstr("inside procedure AfterDurable"));
   EXPECT_THAT(by_submission, HasSubstr("inside procedure submitted"));
   EXPECT_THAT(by_worker, HasSubstr("by a task of pool worker"));
   EXPECT_THAT(by_critical, HasSubstr("by a task of pool critical"));

@@ -144,20 +144,20 @@ const char* Engine::RunningHere() const {
   for (const Transaction* at = internal::thread_calls.call; at != nullptr; at = at->around_.call) {
     if (&at->engine_ == this) return at->name_;
   }
-  return nullptr;
+  return acting_engine == this ? "AfterDurable" : nullptr;
 }
 
 Result<void> Engine::Stop() {
+  if (acting_engine == this) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "Stop was called in an AfterDurable action and would wait for it: let another "
+                 "thread stop the engine");
+  }
   if (const char* procedure = RunningHere()) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("Stop was called inside procedure {} (its body, an action or a "
                              "listener) and would wait for it for ever: call it on another thread",
                              procedure));
-  }
-  if (acting_engine == this) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "Stop was called in an AfterDurable action and would wait for it: let another "
-                 "thread stop the engine");
   }
   State running = State::kRunning;
   if (!state_.compare_exchange_strong(running, State::kStopping) && running != State::kStopping) {
@@ -274,9 +274,10 @@ void Engine::UseUp(Context& context) const {
 
 std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level,
                           std::string* cause) {
-  for (Transaction* at = internal::thread_calls.body; at != nullptr; at = at->around_.body) {
-    if (&at->engine_ == this) return at->Call(name, body, cause);
-  }
+  Transaction* at = internal::thread_calls.body;
+  while (at != nullptr && &at->engine_ != this) at = at->around_.body;
+  if (at != nullptr) [[unlikely]]
+    return at->Call(name, body, cause);
   return CallApart(name, body, level, cause);
 }
 

@@ -140,7 +140,7 @@ class Engine {
                          std::string* cause = nullptr);
 
   // The procedure whose call, on this thread, has not returned: its body, an action or a listener
-  // runs. Null if there is none.
+  // runs. "AfterDurable" in such an action. Null if there is none.
   const char* RunningHere() const;
 
   // Saves everything committed so far.

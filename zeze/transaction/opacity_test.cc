@@ -226,10 +226,9 @@ TEST_F(OpacityStepTest, ARecordWrittenMeanwhileIsNotShownBesideOldOnes) {
 TEST_F(OpacityStepTest, ARecordThatWasEvictedAndLoadedIsNotShownBesideOldOnes) {
   account_options.cache_capacity = 60;
   Open();
-  for (std::int64_t key = 0; key < 40; ++key) ASSERT_EQ(0, Put(accounts, key, 50));
+  for (std::int64_t key = 0; key < 40; ++key) Store(accounts, key, 50);
   Store(accounts, 99, 50);
   int runs = 0;
-  std::int64_t sum = 0;
   EXPECT_EQ(0, engine->Call("sum", [&](Transaction& tx) -> std::int64_t {
     ++runs;
     std::int64_t first = 0;
@@ -242,8 +241,7 @@ TEST_F(OpacityStepTest, ARecordThatWasEvictedAndLoadedIsNotShownBesideOldOnes) {
       const BAccount* account = accounts.Get(tx, key);
       if (key == 0) first = account->balance;
     }
-    sum = first + accounts.Get(tx, 99)->balance;
-    EXPECT_EQ(100, sum);
+    EXPECT_EQ(100, first + accounts.Get(tx, 99)->balance);
     return 0;
   }));
   EXPECT_GE(runs, 2);

@@ -34,8 +34,8 @@ namespace {
 
 using testing::BAccount;
 using ::testing::Contains;
-using testing::EngineTest;
 using ::testing::ElementsAre;
+using testing::EngineTest;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

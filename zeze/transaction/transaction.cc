@@ -299,20 +299,6 @@ void Transaction::TellWrites() {
 
 // --- slips of user code -----------------------------------------------------------------------
 
-void Transaction::EnterCall() {
-  around_ = internal::thread_calls;
-  internal::thread_calls = {.body = this, .call = this, .listened = around_.listened};
-}
-
-void Transaction::LeaveBody() {
-  internal::thread_calls.body = nullptr;
-  ++serial_;  // Handles are void from now on, in actions too.
-}
-
-void Transaction::LeaveCall() {
-  internal::thread_calls = around_;
-}
-
 bool Transaction::BodyRunsHere() const {
   const Transaction* at = internal::thread_calls.body;
   while (at != nullptr && at != this) at = at->around_.body;

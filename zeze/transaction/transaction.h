@@ -258,9 +258,16 @@ class Transaction {
   void Register(When when, Task action);
 
   // The call begins, its body has ended, the call ends.
-  void EnterCall();
-  void LeaveBody();
-  void LeaveCall();
+  void EnterCall() {
+    around_ = internal::thread_calls;
+    internal::thread_calls.body = this;
+    internal::thread_calls.call = this;
+  }
+  void LeaveBody() {
+    internal::thread_calls.body = nullptr;
+    ++serial_;  // Handles are void from now on, in actions too.
+  }
+  void LeaveCall() { internal::thread_calls = around_; }
 
   // Tells LaterRemoval what the procedure wrote, as a part of the procedure.
   void TellWrites();
@@ -337,7 +344,7 @@ class Transaction {
   internal::DurabilityTicket* ticket_ = nullptr;
   // All that was read was current then; of transactions with more than kLinearMax records.
   internal::VersionClock::Moment moment_;
-  std::size_t checks_ = 0;  // Records looked at again since the clock was advanced.
+  std::size_t checks_ = 0;       // Records looked at again since the clock was advanced.
   std::uint64_t savepoint_ = 0;  // Serial of the innermost open savepoint.
   std::uint64_t last_savepoint_ = 0;
   std::uint32_t last_generation_ = 0;

@@ -142,9 +142,8 @@ bool CertainlySame(const T& a, const T& b) {
     return a.IsSameAs(b);
   } else if constexpr (BeanType<T>) {
     bool same = true;
-    T::ForEachField([&](const Field&, auto member) {
-      same = same && CertainlySame(a.*member, b.*member);
-    });
+    T::ForEachField(
+        [&](const Field&, auto member) { same = same && CertainlySame(a.*member, b.*member); });
     if constexpr (HasBaseBean<T>) same = same && CertainlySame(a.base, b.base);
     if constexpr (HasUnknownFields<T>) same = same && a.unknown_fields == b.unknown_fields;
     return same;

@@ -11,8 +11,8 @@
 namespace zeze::internal {
 
 void ThrowBadIndex(std::size_t index, std::size_t size) {
-  ThrowUsageError(fmt::format("index {} of a list with {} elements",
-                              static_cast<std::int64_t>(index), size));
+  ThrowUsageError(
+      fmt::format("index {} of a list with {} elements", static_cast<std::int64_t>(index), size));
 }
 
 void ThrowEnd() {
