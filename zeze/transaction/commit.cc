@@ -315,8 +315,9 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
 
   const bool has_listeners = table.has_listeners_.load(std::memory_order_acquire);
   const bool keep_old = dirty && record.write_epoch < epoch;
+  const bool known = Word::Loaded(old_word);  // Otherwise `old` is of before a right was lost.
   if (in_record) {
-    if (old != nullptr && (keep_old || has_listeners)) {
+    if (old != nullptr && (keep_old || (has_listeners && known))) {
       old = table.values_.fetch(context_.participant, record);
       old->birth_era = context_.participant.kept_era();
     }
@@ -355,7 +356,7 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
     const std::lock_guard lock(table.changes_mutex_);
     // Whoever delivers it reads the new value too: it must not be freed before this procedure ends.
     if (!in_record) next = context_.participant.Protect(record.value);
-    table.changes_.push_back({&record, old, next});
+    table.changes_.push_back({&record, known ? old : nullptr, next});
     changed_tables_.push_back(&table);
   }
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);

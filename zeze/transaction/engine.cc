@@ -442,7 +442,7 @@ void Engine::GlobalKey(const Record& record, std::string& out) {
   out = writer.Release();
 }
 
-Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
+Result<void> Engine::Load(Context& context, Record& record, Right wanted, bool* undecodable) {
   constexpr int kSpinningRounds = 1000;
   constexpr auto kFlushLookPeriod = std::chrono::milliseconds(100);
   std::chrono::nanoseconds waiting_since{0};
@@ -478,7 +478,8 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted) {
       continue;
     }
     if (Word::Loaded(word)) return {};
-    if (Result<void> loaded = LoadValue(context, record, word); !loaded.ok()) return loaded;
+    if (Result<void> loaded = LoadValue(context, record, word, undecodable); !loaded.ok())
+      return loaded;
   }
 }
 
@@ -512,7 +513,8 @@ void Engine::InstallRight(Context& context, Record& record, Right granted) {
 }
 
 // Reads without any lock, and installs only if nothing happened to the record meanwhile (rule 6).
-Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t stamp) {
+Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t stamp,
+                               bool* undecodable) {
   TableBase& table = *tables_[record.table_index];
   ValueHeader* value = nullptr;
   if (table.storage_ != nullptr) {
@@ -530,6 +532,7 @@ Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t s
       }
     });
     if (!found.ok() || !decoded.ok()) {
+      if (found.ok() && undecodable != nullptr) *undecodable = true;
       const Error& cause = found.ok() ? decoded.error() : found.error();
       return Error(cause.code(),
                    fmt::format("cannot load record {} of table {}: {}", table.FormatKey(record),

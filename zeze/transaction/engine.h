@@ -170,8 +170,10 @@ class Engine {
   const std::shared_ptr<internal::ContextPool>& contexts() { return contexts_; }
 
   // Makes the record readable: rights and value. Blocks; no lock may be held.
-  // An error means that the record cannot be had now.
-  Result<void> Load(internal::Context& context, internal::Record& record, Right wanted);
+  // An error means that the record cannot be had now; `undecodable` is set if that is because its
+  // row is not what a record of the table looks like. The right is there then.
+  Result<void> Load(internal::Context& context, internal::Record& record, Right wanted,
+                    bool* undecodable = nullptr);
 
   // Whether it pays to ask for several records at once.
   bool FetchesInBatches() const { return options_.coherence != nullptr; }
@@ -221,7 +223,8 @@ class Engine {
   void InstallRight(internal::Context& context, internal::Record& record, Right granted);
   void Fenced(const std::string& why);
   Result<void> AcquireRight(internal::Context& context, internal::Record& record, Right wanted);
-  Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp);
+  Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp,
+                         bool* undecodable);
   void InstallValue(internal::Context& context, internal::Record& record, std::uint64_t stamp,
                     internal::ValueHeader* value);
   void AcquireRights(internal::Context& context, std::span<internal::Record* const> records,

@@ -7,6 +7,7 @@
 //   if (edit) edit->level += 1;                     // The transaction's own copy.
 //   roles.GetOrAdd(tx, id)->name = "new";
 //   roles.Walk([](std::int64_t id, const BRole& role) { return true; });   // Outside transactions.
+//   roles.WalkKeys(zeze::KeyRange<std::int64_t>::Between(1, 100), [](std::int64_t id) { return true; });
 
 #pragma once
 
@@ -24,6 +25,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,7 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/edited.h"  // IWYU pragma: export
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/key_range.h"  // IWYU pragma: export
 #include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/table_base.h"
@@ -52,12 +55,6 @@ namespace zeze {
 class DuplicateKeyError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-// Which way a walk goes and what it gives; see Table::WalkPage.
-struct WalkOptions {
-  bool descending = false;
-  std::size_t page_size = 1000;
 };
 
 // A change of a record, as a listener sees it. The pointers are valid during the call.
@@ -122,9 +119,10 @@ class Table final : public TableBase {
     return {tx, access};
   }
 
-  // Inserts or replaces.
+  // Inserts or replaces, also a row of the storage that cannot be decoded.
   void Put(Transaction& tx, const K& key, V value) {
-    internal::Access& access = Open(tx, key, true);  // May throw: before anything is allocated.
+    internal::Access& access =
+        Open(tx, key, true, true);  // May throw: before anything is allocated.
     tx.SetWorking(access, internal::NewValue<V>(tx.participant(), std::move(value)));
   }
 
@@ -143,10 +141,10 @@ class Table final : public TableBase {
     }
   }
 
-  // False if there was nothing to remove.
+  // False if there was nothing to remove. Removes also a row that cannot be decoded.
   bool Remove(Transaction& tx, const K& key) {
-    internal::Access& access = Open(tx, key, true);
-    if (access.content() == nullptr) return false;
+    internal::Access& access = Open(tx, key, true, true);
+    if (access.absent()) return false;
     tx.MarkRemoved(access);
     return true;
   }
@@ -219,93 +217,96 @@ class Table final : public TableBase {
     return LookUp(*context, key).value;
   }
 
-  // Every record in the order of the encoded keys, storage and cache merged: the newest committed
-  // value of each, unsaved inserts included, unsaved removes left out. The walk is not a
-  // transaction: it sees records at different moments. Does not fill the cache. Memory tables: in
-  // no particular order. The visitor returns false to stop; it may run procedures, even on this
-  // table. Returns how many records were given.
-  Result<std::size_t> Walk(FunctionRef<bool(const K&, const V&)> visit, WalkOptions options = {}) {
-    CheckAttached();
-    if (memory() || storage_ == nullptr) return WalkCache(visit);
-    std::size_t count = 0;
-    std::optional<std::string> after;
-    bool more = true;
-    while (more) {
-      Result<Page> page = ReadPage(after, options);
-      if (!page.ok()) return page.error();
-      for (Row& row : page.value().rows) {
-        ++count;
-        if (!visit(row.key, row.value)) return count;
-      }
-      after = std::move(page.value().last);
-      more = after.has_value();
-    }
-    return count;
+  // Every record in the order of the encoded keys (key_range.h says which that is), storage and cache
+  // merged: the newest committed value of each, unsaved inserts included, unsaved removes left out.
+  // The walk is not a transaction: it sees records at different moments. Does not fill the cache.
+  // Memory tables: in no particular order. The visitor returns false to stop; it may run procedures,
+  // even on this table. Rows that cannot be decoded are left out and reported (WalkOptions).
+  // Returns how many records were given.
+  Result<std::size_t> Walk(FunctionRef<bool(const K&, const V&)> visit,
+                           const WalkOptions& options = {}) {
+    return WalkKeyRange({}, visit, options);
   }
 
-  Result<std::size_t> WalkKeys(FunctionRef<bool(const K&)> visit, WalkOptions options = {}) {
-    return Walk([&](const K& key, const V&) { return visit(key); }, options);
+  // The same of the keys in a range; integers in the order of numbers.
+  Result<std::size_t> Walk(const KeyRange<K>& range, FunctionRef<bool(const K&, const V&)> visit,
+                           const WalkOptions& options = {}) {
+    return WalkKeyRange(range, visit, options);
   }
 
-  // At most `limit` records behind `after`. Returns the key to go on with, none at the end.
-  Result<std::optional<K>> WalkPage(const std::optional<K>& after, std::size_t limit,
+  // The keys alone. Values are neither read from the storage nor decoded, so this gives the keys of
+  // rows that cannot be decoded, too.
+  Result<std::size_t> WalkKeys(FunctionRef<bool(const K&)> visit, const WalkOptions& options = {}) {
+    return WalkKeyRange({}, visit, options);
+  }
+  Result<std::size_t> WalkKeys(const KeyRange<K>& range, FunctionRef<bool(const K&)> visit,
+                               const WalkOptions& options = {}) {
+    return WalkKeyRange(range, visit, options);
+  }
+
+  // One page of a walk, after the key `after` (before it when descending). Returns the key to go on
+  // with, none at the end.
+  Result<std::optional<K>> WalkPage(const std::optional<K>& after,
                                     FunctionRef<bool(const K&, const V&)> visit,
-                                    bool descending = false) {
+                                    const WalkOptions& options) {
     CheckAttached();
     ZEZE_REQUIRE(!memory(), "table " + name_ + " is a memory table: it has no order to page by");
-    ZEZE_REQUIRE(limit > 0, "a page of table " + name_ + " must have room for a record");
+    ZEZE_REQUIRE(options.page_size > 0,
+                 "a page of table " + name_ + " must have room for a record");
     std::optional<std::string> start;
     if (after) start = EncodedKey(*after);
+    BadRows bad(*this, options);
     while (true) {
-      Result<Page> page = ReadPage(start, {.descending = descending, .page_size = limit});
+      Result<Page> page = ReadPage({}, start, options, false, bad);
       if (!page.ok()) return page.error();
       std::optional<K> last;
       for (Row& row : page.value().rows) {
         last = row.key;
-        if (!visit(row.key, row.value)) return last;
+        if (!visit(row.key, *row.value)) return last;
       }
       if (!page.value().last) return std::optional<K>();
-      if (last) {
-        Result<K> next = DecodedKey(*page.value().last);
-        if (!next.ok()) return next.error();
-        return std::optional<K>(std::move(next).value());
-      }
-      start = page.value().last;  // A page of removed records only.
+      // A key that cannot be decoded is no place to go on: the walk begins again after the last
+      // record that was given, and passes it once more.
+      Result<K> next = DecodedKey(*page.value().last);
+      if (last && next.ok()) return std::optional<K>(std::move(next).value());
+      if (last) return last;
+      start = page.value().last;  // A page of removed and bad rows only.
     }
+  }
+  Result<std::optional<K>> WalkPage(const std::optional<K>& after, std::size_t limit,
+                                    FunctionRef<bool(const K&, const V&)> visit,
+                                    bool descending = false) {
+    return WalkPage(after, visit, WalkOptions{.descending = descending, .page_size = limit});
   }
 
   // The committed records in the cache, in no particular order. A record that is there all the time
   // is given exactly once.
   std::size_t WalkCache(FunctionRef<bool(const K&, const V&)> visit) {
     CheckAttached();
-    std::size_t count = 0;
-    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
-      for (const K& key : CachedKeys(shard)) {
-        const std::optional<V> value = ReadCached(key);
-        if (!value) continue;
-        ++count;
-        if (!visit(key, *value)) return count;
-      }
-    }
-    return count;
+    return WalkUnordered(visit, nullptr);
   }
 
   // Rows of the storage alone, as of the last checkpoint.
   Result<std::size_t> WalkStorage(FunctionRef<bool(const K&, const V&)> visit,
-                                  WalkOptions options = {}) {
+                                  const WalkOptions& options = {}) {
     CheckAttached();
     if (storage_ == nullptr) return std::size_t{0};
-    Result<void> decoded;
+    std::size_t count = 0;
+    BadRows bad(*this, options);
     StorageWalk walk;
     walk.descending = options.descending;
     Result<std::size_t> walked =
         storage_->Walk(walk, [&](std::string_view key_bytes, std::string_view value_bytes) {
           Result<Row> row = DecodeRow(key_bytes, value_bytes);
-          if (!row.ok()) decoded = row.error();
-          return row.ok() && visit(row.value().key, row.value().value);
+          if (!row.ok()) {
+            bad.Tell(key_bytes, value_bytes, row.error().message());
+            return true;
+          }
+          ++count;
+          return visit(row.value().key, *row.value().value);
         });
-    if (!decoded.ok()) return decoded.error();
-    return walked;
+    if (!walked.ok()) return walked.error();
+    return count;
   }
 
   // Called after each commit that changed a record, in commit order, before the procedure's own
@@ -335,14 +336,17 @@ class Table final : public TableBase {
 
   struct Row {
     K key;
-    V value;
+    std::optional<V> value;  // Null only in walks over keys.
   };
   struct Page {
     std::vector<Row> rows;
-    std::optional<std::string> last;  // Encoded key to go on behind; none: the table is done.
+    std::optional<std::string> last;  // Encoded key to go on after; none: the span is done.
+    std::size_t bytes = 0;            // About, of the rows that came from the cache.
   };
   struct Cached {
     bool known = false;  // The cache says what the newest committed state is.
+    bool exists = false;
+    std::size_t bytes = 0;  // About, of an unsaved value.
     std::optional<V> value = std::nullopt;
   };
   struct InsideScope {
@@ -397,7 +401,7 @@ class Table final : public TableBase {
     }
   }
 
-  internal::Access& Open(Transaction& tx, const K& key, bool for_write) {
+  internal::Access& Open(Transaction& tx, const K& key, bool for_write, bool overwrite = false) {
     CheckUse(tx);
     internal::Backoff backoff;
     while (true) {
@@ -411,7 +415,7 @@ class Table final : public TableBase {
         }
         record = &FindOrCreate(tx.context(), key);
       }
-      if (internal::Access* access = tx.Open(*this, *record, for_write)) {
+      if (internal::Access* access = tx.Open(*this, *record, for_write, overwrite)) {
         Note(*access, hint);
         return *access;
       }
@@ -471,7 +475,7 @@ class Table final : public TableBase {
   }
 
   // The newest committed state of a key, if the cache knows it. The caller is inside.
-  Cached LookUp(internal::Context& context, const K& key) {
+  Cached LookUp(internal::Context& context, const K& key, bool keys_only = false) {
     internal::Backoff backoff;
     while (true) {
       internal::Record* record = records_.Find(context.participant, HashKey(key), Equals(key));
@@ -482,42 +486,211 @@ class Table final : public TableBase {
         continue;
       }
       if (!internal::Word::Readable(word)) return {};
-      std::optional<V> value = CopyValue(context.participant, *record);
+      Cached cached{.known = true};
+      const internal::ValueHeader* value = context.participant.Protect(record->value);
+      cached.exists = value != nullptr;
+      if (cached.exists && !keys_only) {
+        if (!kInRecord) cached.bytes = RowBytes(*record, value);
+        cached.value = CopyValue(context.participant, *record);
+        cached.exists = cached.value.has_value();
+      }
       if (record->word.load(std::memory_order_acquire) != word) continue;
-      return {.known = true, .value = std::move(value)};
+      return cached;
     }
   }
 
-  // Unsaved inserts are noted before the storage is read: a record that is saved and evicted
-  // between the two is then seen in the storage, never missed. A row that may have been written
-  // since it was read, while its record was evicted, is read again (AddRow).
-  Result<Page> ReadPage(const std::optional<std::string>& after, const WalkOptions& options) {
-    StorageWalk walk{.after = after,
-                     .descending = options.descending,
-                     .keys_only = false,
-                     .limit = options.page_size};
-    const std::vector<std::string> inserts = UnsavedInserts(walk);
+  // --- walks ---
+
+  static bool Give(FunctionRef<bool(const K&, const V&)> visit, const Row& row) {
+    return visit(row.key, *row.value);
+  }
+  static bool Give(FunctionRef<bool(const K&)> visit, const Row& row) { return visit(row.key); }
+
+  // Of a table without an order: what the range contains.
+  template <typename Visit>
+  std::size_t WalkUnordered(Visit visit, const KeyRange<K>* range) {
+    std::size_t count = 0;
+    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+      for (const K& key : CachedKeys(shard)) {
+        if (range != nullptr && !range->Contains(key)) continue;
+        Row row{key, ReadCached(key)};
+        if (!row.value) continue;
+        ++count;
+        if (!Give(visit, row)) return count;
+      }
+    }
+    return count;
+  }
+
+  struct Walked {
+    std::size_t count = 0;
+    bool stopped = false;
+  };
+
+  template <typename Visit>
+  Result<Walked> WalkStoredSpan(const internal::KeySpan& span, Visit visit,
+                                const WalkOptions& options, BadRows& bad) {
+    constexpr bool kKeysOnly = std::is_same_v<Visit, FunctionRef<bool(const K&)>>;
+    Walked walked;
+    std::optional<std::string> after;
+    do {
+      Result<Page> page = ReadPage(span, after, options, kKeysOnly, bad);
+      if (!page.ok()) return page.error();
+      for (const Row& row : page.value().rows) {
+        ++walked.count;
+        walked.stopped = !Give(visit, row);
+        if (walked.stopped) return walked;
+      }
+      after = std::move(page.value().last);
+    } while (after);
+    return walked;
+  }
+
+  template <typename Visit>
+  Result<std::size_t> WalkKeyRange(const KeyRange<K>& range, Visit visit,
+                                   const WalkOptions& options) {
+    CheckAttached();
+    ZEZE_REQUIRE(options.page_size > 0,
+                 "a page of table " + name_ + " must have room for a record");
+    if (storage_ == nullptr) return WalkUnordered(visit, &range);
+    BadRows bad(*this, options);
+    std::size_t count = 0;
+    Spans spans(*this, range, options);
+    while (true) {
+      Result<std::optional<internal::KeySpan>> span = spans.Next(bad);
+      if (!span.ok()) return span.error();
+      if (!span.value()) return count;
+      Result<Walked> walked = WalkStoredSpan(*span.value(), visit, options, bad);
+      if (!walked.ok()) return walked.error();
+      count += walked.value().count;
+      if (walked.value().stopped) return count;
+    }
+  }
+
+  // The spans of a range one after the other. Those of a prefix are one for each length that keys
+  // have: which lengths there are shows the key that follows the last span.
+  class Spans {
+   public:
+    Spans(Table& table, const KeyRange<K>& range, const WalkOptions& options)
+        : table_(table), range_(range), descending_(options.descending) {
+      if (range.prefix()) return;
+      spans_ = range.Spans();
+      if (!descending_) std::reverse(spans_.begin(), spans_.end());
+    }
+
+    Result<std::optional<internal::KeySpan>> Next(BadRows& bad) {
+      if constexpr (KeyRange<K>::kHasPrefixes) {
+        if (range_.prefix()) return NextLength(bad);
+      }
+      if (spans_.empty()) return std::optional<internal::KeySpan>();
+      internal::KeySpan span = std::move(spans_.back());
+      spans_.pop_back();
+      return std::optional(std::move(span));
+    }
+
+   private:
+    Result<std::optional<internal::KeySpan>> NextLength(BadRows& bad) {
+      const std::size_t shortest = range_.prefix()->size();
+      internal::KeySpan rest;
+      if (length_) {
+        const internal::KeySpan done = range_.SpanOfLength(*length_);
+        (descending_ ? rest.to : rest.from) = descending_ ? done.from : done.to;
+      } else if (!descending_) {
+        rest.from = range_.SpanOfLength(shortest).from;
+      }
+      Result<std::optional<std::size_t>> next = table_.FirstLength(rest, descending_, bad);
+      if (!next.ok()) return next.error();
+      std::optional<std::size_t> length = next.value();
+      if (length && length_ == length) length = descending_ ? *length - 1 : *length + 1;
+      if (!length || *length < shortest || (descending_ && length_ == std::size_t{0})) {
+        return std::optional<internal::KeySpan>();
+      }
+      length_ = length;
+      return std::optional(range_.SpanOfLength(*length));
+    }
+
+    Table& table_;
+    const KeyRange<K>& range_;
+    const bool descending_;
+    std::vector<internal::KeySpan> spans_;  // The next one is the last.
+    std::optional<std::size_t> length_;     // Of the last span of a prefix.
+  };
+
+  // The length of the first key in the span.
+  Result<std::optional<std::size_t>> FirstLength(const internal::KeySpan& span, bool descending,
+                                                 BadRows& bad)
+    requires KeyRange<K>::kHasPrefixes
+  {
+    std::optional<std::string> after;
+    do {
+      Result<Page> page = ReadPage(span, after, {.descending = descending, .page_size = 1},
+                                   /*keys_only=*/true, bad);
+      if (!page.ok()) return page.error();
+      for (const Row& row : page.value().rows) {
+        return std::optional(KeyRange<K>::BytesOf(row.key).size());
+      }
+      after = std::move(page.value().last);
+    } while (after);
+    return std::optional<std::size_t>();
+  }
+
+  // The next keys of a span, after (before) `after`. Unsaved inserts are noted before the storage is
+  // read: a record that is saved and evicted between the two is then seen in the storage, never
+  // missed. A row that may have been written since it was read, while its record was evicted, is
+  // read again (AddRow).
+  Result<Page> ReadPage(const internal::KeySpan& span, const std::optional<std::string>& after,
+                        const WalkOptions& options, bool keys_only, BadRows& bad) {
+    // A storage begins after a key, a span with it.
+    const bool begins = !after && !options.descending && span.from;
+    const StorageWalk walk{.after = after                ? after
+                                    : options.descending ? span.to
+                                                         : span.from,
+                           .descending = options.descending,
+                           .keys_only = keys_only,
+                           .limit = options.page_size};
+    const std::vector<std::string> inserts = UnsavedInserts(walk, begins);
     const std::uint64_t serial = engine_->checkpoint().write_serial();
     std::vector<std::pair<std::string, std::string>> stored;
-    Result<std::size_t> walked =
-        storage_->Walk(walk, [&](std::string_view key, std::string_view value) {
-          stored.emplace_back(key, value);
-          return true;
-        });
-    if (!walked.ok()) return walked.error();
+    std::size_t bytes = 0;
+    bool cut = false;  // The span may have more rows.
+    const auto add = [&](std::string_view key, std::string_view value) {
+      if (!span.Contains(key)) return false;
+      stored.emplace_back(key, keys_only ? std::string_view() : value);
+      bytes += key.size() + stored.back().second.size();
+      cut = stored.size() >= options.page_size || bytes >= options.page_bytes;
+      return !cut;
+    };
+    if (begins) {
+      Result<bool> found = storage_->Find(
+          *span.from, [&](std::string_view value) { static_cast<void>(add(*span.from, value)); });
+      if (!found.ok()) return found.error();
+    }
+    if (!cut) {
+      Result<std::size_t> walked = storage_->Walk(walk, add);
+      if (!walked.ok()) return walked.error();
+    }
 
     Page page;
     const internal::ContextLease context(engine_->contexts());
     std::size_t s = 0;
     std::size_t i = 0;
     std::size_t taken = 0;
-    while (taken < options.page_size && (s < stored.size() || i < inserts.size())) {
-      const bool both = s < stored.size() && i < inserts.size();
-      const int order = !both ? (s < stored.size() ? -1 : 1)
-                              : stored[s].first.compare(inserts[i]) * (options.descending ? -1 : 1);
+    bool done = false;
+    while (taken < options.page_size && (taken == 0 || page.bytes < options.page_bytes)) {
+      const bool has_stored = s < stored.size();
+      // After the last row of a page that was cut others may come before the insert.
+      const bool has_insert =
+          i < inserts.size() && span.Contains(inserts[i]) && (has_stored || !cut);
+      done = !has_stored && !has_insert && !cut;
+      if (!has_stored && !has_insert) break;
+      const int order = !has_insert ? -1
+                        : !has_stored
+                            ? 1
+                            : stored[s].first.compare(inserts[i]) * (options.descending ? -1 : 1);
       const std::string& key = order <= 0 ? stored[s].first : inserts[i];
       const std::string* value = order <= 0 ? &stored[s].second : nullptr;
-      if (Result<void> added = AddRow(*context, key, value, serial, page); !added.ok()) {
+      if (Result<void> added = AddRow(*context, key, value, serial, keys_only, page, bad);
+          !added.ok()) {
         return added.error();
       }
       page.last = key;
@@ -525,20 +698,25 @@ class Table final : public TableBase {
       if (order <= 0) ++s;
       if (order >= 0) ++i;
     }
-    if (taken < options.page_size) page.last.reset();
+    if (done) page.last.reset();
     return page;
   }
 
   // The cache wins over the storage's row; null: the key was an unsaved insert. `serial` is of
   // before the storage was read.
   Result<void> AddRow(internal::Context& context, const std::string& key_bytes,
-                      const std::string* value_bytes, std::uint64_t serial, Page& page) {
+                      const std::string* value_bytes, std::uint64_t serial, bool keys_only,
+                      Page& page, BadRows& bad) {
     Result<K> key = DecodedKey(key_bytes);
-    if (!key.ok()) return key.error();
+    if (!key.ok()) {
+      bad.Tell(key_bytes, value_bytes == nullptr ? "" : *value_bytes, key.error().message());
+      return {};
+    }
     const InsideScope inside(context);
-    Cached cached = LookUp(context, key.value());
+    Cached cached = LookUp(context, key.value(), keys_only);
     if (cached.known) {
-      if (cached.value) page.rows.push_back({std::move(key).value(), std::move(*cached.value)});
+      page.bytes += cached.bytes;
+      if (cached.exists) page.rows.push_back({std::move(key).value(), std::move(cached.value)});
       return {};
     }
     std::string reread;
@@ -550,9 +728,16 @@ class Table final : public TableBase {
       if (!found.value()) return {};
       value_bytes = &reread;
     }
+    if (keys_only) {
+      page.rows.push_back({std::move(key).value(), std::nullopt});
+      return {};
+    }
     Result<Row> row = DecodeRow(key_bytes, *value_bytes);
-    if (!row.ok()) return row.error();
-    page.rows.push_back(std::move(row).value());
+    if (row.ok()) {
+      page.rows.push_back(std::move(row).value());
+    } else {
+      bad.Tell(key_bytes, *value_bytes, row.error().message());
+    }
     return {};
   }
 
@@ -576,7 +761,7 @@ class Table final : public TableBase {
     if (!key.ok()) return key.error();
     Row row{std::move(key).value(), V{}};
     ByteReader in(value_bytes);
-    row.value.Decode(in);
+    row.value->Decode(in);
     if (in.ok()) return row;
     return Error(ErrorCode::kCorrupt, "cannot decode record " + KeyText(row.key) + " of table " +
                                           name_ + ": " + in.error_message());

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/schema.h"
@@ -101,11 +102,33 @@ void TableBase::ForgetUnsavedInsert(std::string_view key) {
   if (at != unsaved_inserts_.end()) unsaved_inserts_.erase(at);
 }
 
-std::vector<std::string> TableBase::UnsavedInserts(const StorageWalk& walk) const {
+TableBase::BadRows::~BadRows() {
+  if (unnamed_ == 0) return;
+  ZEZE_LOG_ERROR("a walk of table {} left out {} more rows that cannot be decoded", table_.name(),
+                 unnamed_);
+}
+
+void TableBase::BadRows::Tell(std::string_view key, std::string_view value,
+                              const std::string& why) {
+  constexpr std::size_t kLinesMax = 10;
+  if (options_.on_bad_row) {
+    options_.on_bad_row({.table = table_.name(), .key = key, .value = value, .why = why});
+  } else if (logged_ < kLinesMax) {
+    ++logged_;
+    ZEZE_LOG_ERROR("a walk leaves out a row of {} bytes: {}; Put replaces it, Remove removes it",
+                   value.size(), why);
+  } else {
+    ++unnamed_;
+  }
+}
+
+std::vector<std::string> TableBase::UnsavedInserts(const StorageWalk& walk, bool inclusive) const {
   std::vector<std::string> keys;
   const std::lock_guard lock(inserts_mutex_);
   if (!walk.descending) {
-    auto at = walk.after ? unsaved_inserts_.upper_bound(*walk.after) : unsaved_inserts_.begin();
+    auto at = !walk.after ? unsaved_inserts_.begin()
+              : inclusive ? unsaved_inserts_.lower_bound(*walk.after)
+                          : unsaved_inserts_.upper_bound(*walk.after);
     for (; at != unsaved_inserts_.end() && keys.size() < walk.limit; ++at) keys.push_back(*at);
   } else {
     auto end = walk.after ? unsaved_inserts_.lower_bound(*walk.after) : unsaved_inserts_.end();

@@ -41,6 +41,26 @@ struct TableOptions {
   std::string suffix = {};
 };
 
+// A row of the storage that is not what the schema says: damaged, or written by something else.
+struct BadRow {
+  std::string_view table;
+  std::string_view key;  // As it is stored, like the value.
+  std::string_view value;
+  std::string_view why;  // Names the record, if its key can be decoded.
+};
+
+// Which way a walk goes, what it reads at a time, and what happens to rows that it cannot give.
+struct WalkOptions {
+  bool descending = false;
+  // A page is what a walk has in memory: so many records at most, and not many more bytes of the
+  // storage than this (one record at least).
+  std::size_t page_size = 1000;
+  std::size_t page_bytes = std::size_t{4} << 20;
+  // Rows that cannot be decoded are left out and told to this. Null: the log names them, the first
+  // ten of each walk. Put replaces such a row, Remove removes it, in a procedure as ever.
+  std::function<void(const BadRow& row)> on_bad_row = nullptr;
+};
+
 struct TableStatistics {
   std::size_t cached = 0;
   std::size_t capacity = 0;
@@ -126,9 +146,27 @@ class TableBase {
   // Called with the record locked, before the new value is visible.
   void NoteUnsavedInsert(const Record& record);
   void ForgetUnsavedInsert(std::string_view key);
-  // Encoded keys of records that may be in the cache and not yet in the storage, behind (before)
-  // `after`, at most `limit`.
-  std::vector<std::string> UnsavedInserts(const StorageWalk& walk) const;
+  // Encoded keys of records that may be in the cache and not yet in the storage, after (before)
+  // `after`, at most `limit`; with `after` itself if `inclusive`.
+  std::vector<std::string> UnsavedInserts(const StorageWalk& walk, bool inclusive) const;
+
+  // Tells one walk's bad rows to its options, or to the log.
+  class BadRows {
+   public:
+    BadRows(const TableBase& table, const WalkOptions& options)
+        : table_(table), options_(options) {}
+    ~BadRows();
+    BadRows(const BadRows&) = delete;
+    BadRows& operator=(const BadRows&) = delete;
+
+    void Tell(std::string_view key, std::string_view value, const std::string& why);
+
+   private:
+    const TableBase& table_;
+    const WalkOptions& options_;
+    std::size_t logged_ = 0;
+    std::size_t unnamed_ = 0;
+  };
 
   // A table without a storage keeps what it has, but not every key it was ever asked for.
   void NoteAbsence() {

@@ -136,9 +136,12 @@ inline Access& Transaction::AddAccess(TableBase& table, Record& record, std::uin
   return access;
 }
 
-Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
+Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool overwrite) {
   if (aborted_ || failed_) throw TransactionAborted{};  // Swallowed before: it ends here again.
   if (Access* known = FindAccess(&record)) {
+    if (known->unreadable && known->state == AccessState::kRead && !overwrite) [[unlikely]] {
+      AbortUnreadable(*known);
+    }
     known->shown |= !for_write;
     return known;
   }
@@ -150,6 +153,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   const Right wanted = for_write ? Right::kModify : Right::kShare;
   Backoff backoff;
   bool pinned = false;
+  bool unreadable = false;
   std::uint64_t word = 0;
   ValueHeader* value = nullptr;
   while (true) {
@@ -161,8 +165,16 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
     if (Word::Dead(word)) return nullptr;
     if (!Word::Loaded(word) || Word::RightOf(word) < wanted) [[unlikely]] {
       if (!std::exchange(pinned, true)) context_.pins.Add(&record);  // Loading takes its time.
-      Result<void> loaded = engine_.Load(context_, record, wanted);
-      if (!loaded.ok()) AbortFailed(result_code::kAbortException, loaded.error().message());
+      bool undecodable = false;
+      Result<void> loaded = engine_.Load(context_, record, wanted, &undecodable);
+      if (loaded.ok()) continue;
+      if (!overwrite || !undecodable) {
+        AbortFailed(result_code::kAbortException, loaded.error().message());
+      }
+      word = record.word.load(std::memory_order_acquire);
+      unreadable = !Word::Locked(word) && !Word::Dead(word) && !Word::Loaded(word) &&
+                   Word::RightOf(word) >= wanted;
+      if (unreadable) break;
       continue;
     }
     value = context_.participant.Protect(record.value);
@@ -179,6 +191,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
   const std::size_t count = accesses_.size();
   Access& access = AddAccess(table, record, word, value);  // First: a copy has an owner then.
   access.shown = !for_write;
+  access.unreadable = unreadable;
   if (count < kLinearMax) {
     Revalidate(count);
   } else if (!context_.versions.UnchangedSince(moment_, Word::Version(word))) {
@@ -188,6 +201,13 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write) {
     RevalidateAll();  // A procedure that has lost its race does not go on for long.
   }
   return &access;
+}
+
+void Transaction::AbortUnreadable(const Access& access) {
+  AbortFailed(
+      result_code::kAbortException,
+      fmt::format("record {} of table {} cannot be decoded: Put replaces it, Remove removes it",
+                  access.table->FormatKey(*access.record), access.table->name()));
 }
 
 // User code never sees a mixed state: when it reads something new, everything it read before is

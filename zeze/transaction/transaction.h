@@ -92,11 +92,16 @@ struct Access {
   std::uint32_t generation = 0;          // Changes when handles to the content become invalid.
   AccessState state = AccessState::kRead;
   bool shown = false;          // A pointer to `committed` may have been given away.
+  bool unreadable = false;     // The storage has a row that cannot be decoded; `committed` is null.
   bool removed_later = false;  // To be removed later, and not written since.
 
   const ValueHeader* content() const {
     if (state == AccessState::kRead) return committed;
     return state == AccessState::kEdited ? working : nullptr;
+  }
+  // Whether there is nothing to remove.
+  bool absent() const {
+    return content() == nullptr && !(unreadable && state == AccessState::kRead);
   }
 };
 
@@ -180,7 +185,10 @@ class Transaction {
 
   // The transaction's entry for the record, read and checked. Throws TransactionAborted.
   // Null: the record was evicted; find it again.
-  internal::Access* Open(TableBase& table, internal::Record& record, bool for_write);
+  // `overwrite`: the caller replaces or removes the record whatever is in it, also a row that cannot
+  // be decoded.
+  internal::Access* Open(TableBase& table, internal::Record& record, bool for_write,
+                         bool overwrite = false);
   internal::Access& at(std::size_t index) { return accesses_[index]; }
   internal::Handle HandleOf(const internal::Access& access) const {
     return {.transaction = const_cast<Transaction*>(this),
@@ -282,6 +290,7 @@ class Transaction {
   internal::Access& AddAccess(TableBase& table, internal::Record& record, std::uint64_t word,
                               internal::ValueHeader* value);
   void Revalidate(std::size_t count);
+  [[noreturn]] void AbortUnreadable(const internal::Access& access);
   void RevalidateAll();
   internal::Record* FirstInvalid(std::size_t count) const;
   void SaveForUndo(internal::Access& access);
@@ -306,7 +315,8 @@ class Transaction {
   internal::Record* FirstInvalidAtCommit() const;
   static bool IsWrite(const internal::Access& access) {
     return access.state == internal::AccessState::kEdited ||
-           (access.state == internal::AccessState::kRemoved && access.committed != nullptr);
+           (access.state == internal::AccessState::kRemoved &&
+            (access.committed != nullptr || access.unreadable));
   }
   static bool IsUnchanged(const internal::Access& access);
   void Install(internal::Access& access, std::uint64_t epoch);
