@@ -88,11 +88,11 @@ struct RankBoard {
 template <>
 struct std::hash<zeze::RankBoard> {
   std::size_t operator()(const zeze::RankBoard& board) const noexcept {
-    std::uint64_t hash = zeze::CombinedHashStart();
-    hash = zeze::CombineHash(hash, zeze::HashOf(board.rank_type));
-    hash = zeze::CombineHash(hash, zeze::HashOf(board.offset));
-    hash = zeze::CombineHash(hash, zeze::HashOf(board.year));
-    hash = zeze::CombineHash(hash, zeze::HashOf(board.span));
-    return static_cast<std::size_t>(hash);
+    std::uint64_t combined = zeze::CombinedHashStart();
+    combined = zeze::CombineHash(combined, zeze::HashOf(board.rank_type));
+    combined = zeze::CombineHash(combined, zeze::HashOf(board.offset));
+    combined = zeze::CombineHash(combined, zeze::HashOf(board.year));
+    combined = zeze::CombineHash(combined, zeze::HashOf(board.span));
+    return static_cast<std::size_t>(combined);
   }
 };
