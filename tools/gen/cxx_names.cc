@@ -98,8 +98,20 @@ class Scope {
   std::map<std::string, Owner> owners_;
 };
 
+// A struct cannot have the name of one of its members.
+void RefuseOwnName(const CheckContext& context, const Names& members, std::string_view what,
+                   const Item& item) {
+  if (!members.contains(item.name)) return;
+  context.diagnostics.Error(
+      item.location,
+      fmt::format("{} '{}' has the name of a member of its C++ struct", what, item.full_name),
+      "rename it");
+}
+
 void CheckBean(const CheckContext& context, const Bean& bean) {
+  RefuseOwnName(context, BeanNames(), bean.is_key ? "beankey" : "bean", bean);
   Scope scope(fmt::format("struct {}", bean.full_name), context.diagnostics);
+  scope.Claim(CxxName(bean.name), "the bean itself", bean.location);
   // Variables and constants of one name are reported elsewhere.
   std::set<std::string> seen;
   for (const auto& variable : bean.variables) {
@@ -129,7 +141,9 @@ void CheckBean(const CheckContext& context, const Bean& bean) {
 }
 
 void CheckProtocol(const CheckContext& context, const Protocol& protocol) {
+  RefuseOwnName(context, ProtocolNames(), protocol.is_rpc ? "rpc" : "protocol", protocol);
   Scope scope(fmt::format("struct {}", protocol.full_name), context.diagnostics);
+  scope.Claim(CxxName(protocol.name), "the protocol itself", protocol.location);
   for (const auto& constant : protocol.enums) {
     if (constant->name.empty()) continue;
     scope.Claim(CxxConstantName(protocol, constant->name), fmt::format("enum '{}'", constant->name),
@@ -203,15 +217,19 @@ std::string CxxDynamicName(const Variable& variable) {
 }
 
 bool IsHiddenIn(const Bean& bean, std::string_view type_name) {
-  const auto named = [&](const auto& item) {
-    return item->name == type_name && CxxMemberName(bean, item->name) == type_name;
+  const std::string name = CxxName(type_name);
+  const auto is_member = [&](const auto& item) { return CxxMemberName(bean, item->name) == name; };
+  const auto is_group = [&](const auto& constant) {
+    return !constant->group.empty() && CxxGroupName(bean, constant->group) == name;
   };
-  return BeanNames().contains(type_name) || IsGroupOf(bean.enums, type_name) ||
-         std::any_of(bean.variables.begin(), bean.variables.end(), named) ||
-         std::any_of(bean.enums.begin(), bean.enums.end(), named) ||
-         std::any_of(bean.variables.begin(), bean.variables.end(), [&](const auto& variable) {
-           return IsDynamic(*variable) && CxxDynamicName(*variable) == type_name;
-         });
+  const auto is_dynamic = [&](const auto& variable) {
+    return IsDynamic(*variable) && CxxDynamicName(*variable) == name;
+  };
+  return BeanNames().contains(name) ||
+         std::any_of(bean.variables.begin(), bean.variables.end(), is_member) ||
+         std::any_of(bean.enums.begin(), bean.enums.end(), is_member) ||
+         std::any_of(bean.enums.begin(), bean.enums.end(), is_group) ||
+         std::any_of(bean.variables.begin(), bean.variables.end(), is_dynamic);
 }
 
 std::string CxxConstantName(const Protocol& protocol, std::string_view name) {
@@ -219,9 +237,11 @@ std::string CxxConstantName(const Protocol& protocol, std::string_view name) {
 }
 
 bool IsHiddenIn(const Protocol& protocol, std::string_view type_name) {
-  return ProtocolNames().contains(type_name) ||
+  const std::string name = CxxName(type_name);
+  return ProtocolNames().contains(name) ||
          std::any_of(protocol.enums.begin(), protocol.enums.end(), [&](const auto& constant) {
-           return constant->name == type_name || constant->group == type_name;
+           return CxxConstantName(protocol, constant->name) == name ||
+                  CxxConstantName(protocol, constant->group) == name;
          });
 }
 
@@ -237,8 +257,11 @@ std::string CxxDescriptorName(const Table& table) {
 
 bool IsHiddenIn(const Module& module, std::string_view type_name) {
   static const Names parameters = {"tx", "session", "argument"};
-  const auto handles = [&](const Protocol& protocol) { return ProcessName(protocol) == type_name; };
-  return ModuleNames().contains(type_name) || parameters.contains(type_name) ||
+  const std::string name = CxxName(type_name);
+  const auto handles = [&](const Protocol& protocol) { return ProcessName(protocol) == name; };
+  return ModuleNames().contains(name) || parameters.contains(name) ||
+         std::any_of(module.tables.begin(), module.tables.end(),
+                     [&](const auto& table) { return CxxTableName(*table) == name; }) ||
          std::any_of(module.protocols.begin(), module.protocols.end(),
                      [&](const auto& protocol) { return handles(*protocol); }) ||
          std::any_of(module.protocol_refs.begin(), module.protocol_refs.end(),

@@ -63,6 +63,14 @@ TEST_F(CxxNamesTest, GroupsAndTypesOfDynamicsAreNamesToo) {
               HasSubstr("the type of 'extra' and variable 'ExtraDynamic' at "));
 }
 
+TEST_F(CxxNamesTest, AStructWithTheNameOfItsMemberIsRefused) {
+  EXPECT_THAT(InModule("<bean name='Encode'/>"),
+              AllOf(HasSubstr("s.xml:2:1: error: bean 'demo.M.Encode' has the name of a member of "
+                              "its C++ struct"),
+                    HasSubstr("hint: rename it")));
+  EXPECT_THAT(InModule("<rpc name='Result'/>"), HasSubstr("rpc 'demo.M.Result' has the name"));
+}
+
 TEST_F(CxxNamesTest, TwoHandlersOfOneNameAreRefused) {
   EXPECT_THAT(Diagnose("<solution name='demo' ModuleIdAllowRanges='1-9'>"
                        "<module name='A' id='1' handle='server'><protocol name='P'/></module>\n"
