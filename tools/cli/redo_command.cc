@@ -30,6 +30,7 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/net/tls.h"
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/redo_store.h"
 #include "zeze/redo/run_task.h"
@@ -59,10 +60,31 @@ struct RedoArguments {
   std::int64_t status_seconds = 10;
   bool until_empty = false;
   bool yes = false;
+  std::int64_t first_new = 1;
+  bool tls = false;
+  std::string tls_authorities;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_name;
 };
 
 Result<std::shared_ptr<RedoStore>> OpenStore(const RedoArguments& arguments, bool create) {
   return RedoStore::Open({.directory = arguments.store, .create_if_missing = create});
+}
+
+// To look only: the program whose store it is may be running.
+Result<std::shared_ptr<RedoStore>> LookAtStore(const RedoArguments& arguments) {
+  return RedoStore::Open({.directory = arguments.store, .read_only = true});
+}
+
+// Null: not encrypted.
+Result<TlsContextPtr> MakeTls(const RedoArguments& arguments) {
+  const bool wanted = arguments.tls || !arguments.tls_authorities.empty() ||
+                      !arguments.tls_certificate.empty() || !arguments.tls_name.empty();
+  if (!wanted) return TlsContextPtr();
+  return TlsContext::ForClient({.certificate_file = arguments.tls_certificate,
+                                .private_key_file = arguments.tls_key,
+                                .authorities_file = arguments.tls_authorities});
 }
 
 // A queue that is there: a name with a typing error makes none.
@@ -206,8 +228,29 @@ Result<void> PrintQueue(RedoJournal& queue) {
   return {};
 }
 
+Result<redo::Answer> AskServer(const RedoArguments& arguments, const std::string& queue,
+                               std::int64_t store_id);
+
+// How far the server is, and whether that is what this store has sent.
+Result<void> PrintServer(const RedoArguments& arguments, RedoJournal& queue) {
+  Result<redo::Answer> answer = AskServer(arguments, queue.name(), queue.store().id());
+  if (!answer.ok()) return answer.error();
+  const std::int64_t last = answer.value().task_id;
+  Result<std::optional<std::int64_t>> chain = queue.ChainAt(last);
+  if (!chain.ok()) return chain.error();
+  const bool other_store =
+      answer.value().store_id != 0 && answer.value().store_id != queue.store().id();
+  const bool other_history = last > queue.added_id() || (answer.value().chain != 0 && last > 0 &&
+                                                         answer.value().chain != chain.value());
+  std::cout << fmt::format("server     {} has done {}{}\n", arguments.servers.front(), last,
+                           other_store     ? ", of another store"
+                           : other_history ? ", which are not those of this store"
+                                           : "");
+  return {};
+}
+
 Result<void> Status(const RedoArguments& arguments) {
-  Result<std::shared_ptr<RedoStore>> store = OpenStore(arguments, false);
+  Result<std::shared_ptr<RedoStore>> store = LookAtStore(arguments);
   if (!store.ok()) return store.error();
   std::vector<std::string> names = store.value()->Queues();
   if (!arguments.queue.empty()) {
@@ -222,6 +265,8 @@ Result<void> Status(const RedoArguments& arguments) {
     Result<RedoJournal*> queue = store.value()->OpenQueue(name);
     if (!queue.ok()) return queue.error();
     if (Result<void> printed = PrintQueue(*queue.value()); !printed.ok()) return printed;
+    if (arguments.servers.empty()) continue;
+    if (Result<void> asked = PrintServer(arguments, *queue.value()); !asked.ok()) return asked;
   }
   return {};
 }
@@ -243,7 +288,7 @@ void PrintTask(const RedoTask& task) {
 }
 
 Result<void> Show(const RedoArguments& arguments) {
-  Result<std::shared_ptr<RedoStore>> store = OpenStore(arguments, false);
+  Result<std::shared_ptr<RedoStore>> store = LookAtStore(arguments);
   if (!store.ok()) return store.error();
   Result<RedoJournal*> queue = FindQueue(*store.value(), arguments);
   if (!queue.ok()) return queue.error();
@@ -286,11 +331,20 @@ Result<void> Skip(const RedoArguments& arguments) {
 }
 
 // How far a server is with a queue.
-Result<redo::Answer> AskServer(const RedoServerAddress& server, const std::string& queue,
+Result<redo::Answer> AskServer(const RedoArguments& arguments, const std::string& queue,
                                std::int64_t store_id) {
+  Result<RedoServerAddress> address = ParseServer(arguments.servers.front());
+  if (!address.ok()) return address.error();
+  const RedoServerAddress& server = address.value();
+  Result<TlsContextPtr> tls = MakeTls(arguments);
+  if (!tls.ok()) return tls.error();
   IoThreads io({.name = "redo-io"});
   Service service(io, {.name = "RedoQueue", .handshake = HandshakeOptions{}});
-  auto connector = service.Connect({.host = server.host, .port = server.port, .reconnect = false});
+  auto connector = service.Connect({.host = server.host,
+                                    .port = server.port,
+                                    .reconnect = false,
+                                    .tls = tls.value(),
+                                    .tls_name = arguments.tls_name});
   Result<ConnectionPtr> connection = connector->WaitReady(kPatience);
   if (!connection.ok()) return connection.error();
   const Result<RpcReply<redo::RunTask>> reply = connection.value()->CallAndWait<redo::RunTask>(
@@ -307,21 +361,29 @@ Result<redo::Answer> AskServer(const RedoServerAddress& server, const std::strin
 }
 
 Result<void> Adopt(const RedoArguments& arguments) {
-  Result<RedoServerAddress> server = ParseServer(arguments.servers.front());
-  if (!server.ok()) return server.error();
   Result<std::shared_ptr<RedoStore>> store = OpenStore(arguments, true);
   if (!store.ok()) return store.error();
   Result<RedoJournal*> queue = store.value()->OpenQueue(arguments.queue);
   if (!queue.ok()) return queue.error();
-  Result<redo::Answer> answer = AskServer(server.value(), arguments.queue, store.value()->id());
+  Result<redo::Answer> answer = AskServer(arguments, arguments.queue, store.value()->id());
   if (!answer.ok()) return answer.error();
+  const RedoPosition at = queue.value()->position();
   std::cout << fmt::format(
       "The server has done tasks up to {} of another store. If this store takes its place, the {} "
       "tasks here get the ids from {} on. What the lost store had and the server has not done is "
       "lost, unless it is added again.\n",
-      answer.value().task_id, queue.value()->position().backlog(), answer.value().task_id + 1);
+      answer.value().task_id, std::max<std::int64_t>(at.added_id - arguments.first_new + 1, 0),
+      answer.value().task_id + 1);
+  const std::int64_t old = arguments.first_new - 1 - at.confirmed_id;
+  if (old > 0) {
+    std::cout << fmt::format(
+        "Tasks {} to {}, which this store does not know to be done, were in the copy: the server "
+        "has done them. They stay in the store as skipped ones do.\n",
+        at.confirmed_id + 1, arguments.first_new - 1);
+  }
   if (!Confirm(arguments, "Let this store take its place?")) return {};
-  Result<void> adopted = queue.value()->Adopt(answer.value().task_id, answer.value().chain);
+  Result<void> adopted = queue.value()->Adopt(answer.value().task_id, answer.value().chain,
+                                              arguments.first_new);
   if (!adopted.ok()) return adopted;
   return PrintQueue(*queue.value());
 }
@@ -381,6 +443,10 @@ Result<void> Send(const RedoArguments& arguments) {
   if (!keep_for.ok()) return keep_for.error();
   RedoQueueClientOptions options{.name = arguments.queue};
   options.keep = {.keep_for = keep_for.value(), .keep_max = arguments.keep_max};
+  Result<TlsContextPtr> tls = MakeTls(arguments);
+  if (!tls.ok()) return tls.error();
+  options.tls = tls.value();
+  options.tls_name = arguments.tls_name;
   for (const std::string& text : arguments.servers) {
     Result<RedoServerAddress> server = ParseServer(text);
     if (!server.ok()) return server.error();
@@ -454,6 +520,23 @@ void AddKeepOptions(CLI::App& command, const std::shared_ptr<RedoArguments>& arg
       ->capture_default_str();
 }
 
+void AddTlsOptions(CLI::App& command, const std::shared_ptr<RedoArguments>& arguments) {
+  command.add_flag("--tls", arguments->tls,
+                   "Speak encrypted; the authorities of the system sign the certificate of the "
+                   "server");
+  command.add_option("--tls-authorities", arguments->tls_authorities,
+                     "Speak encrypted; these sign the certificate of the server (PEM)");
+  CLI::Option* certificate =
+      command.add_option("--tls-certificate", arguments->tls_certificate,
+                         "The certificate to show to a server that wants one (PEM)");
+  CLI::Option* key =
+      command.add_option("--tls-key", arguments->tls_key, "The key of the certificate (PEM)");
+  certificate->needs(key);
+  key->needs(certificate);
+  command.add_option("--tls-name", arguments->tls_name,
+                     "The name in the certificate of the server (default: its host)");
+}
+
 void AddTypeOption(CLI::App& command, const std::shared_ptr<RedoArguments>& arguments) {
   command.add_option("--type", arguments->type,
                      "Of all tasks: whole lines are parameters. Without it each line begins with "
@@ -492,9 +575,14 @@ void AddRedoCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   AddKeepOptions(*send, arguments);
+  AddTlsOptions(*send, arguments);
 
-  Add(*redo, arguments, exit_code, "status", "Show how far the queues of a store are",
-      "zeze redo status --store /var/lib/recharge/redo", Status);
+  CLI::App* status = Add(*redo, arguments, exit_code, "status",
+                         "Show how far the queues of a store are, also while a program uses it",
+                         "zeze redo status --store /var/lib/recharge/redo", Status);
+  status->add_option("--server", arguments->servers, "host:port; ask it, too, how far it is")
+      ->expected(1);
+  AddTlsOptions(*status, arguments);
 
   CLI::App* show = Add(*redo, arguments, exit_code, "show", "Show tasks, first what waits",
                        "zeze redo show --queue recharge --count 3", Show);
@@ -511,6 +599,12 @@ void AddRedoCommand(CLI::App& app, int& exit_code) {
                         "Let a new store take the place of one that is lost",
                         "zeze redo adopt --queue recharge --server 10.0.0.7:5020", Adopt);
   adopt->add_option("--server", arguments->servers, "host:port")->required()->expected(1);
+  adopt
+      ->add_option("--first-new", arguments->first_new,
+                   "For a store that was restored from a copy: the first task that was added after "
+                   "the copy was made (zeze redo show says when tasks were added)")
+      ->check(CLI::PositiveNumber);
+  AddTlsOptions(*adopt, arguments);
   adopt->add_flag("--yes", arguments->yes, "Do not ask");
 
   CLI::App* compact = Add(*redo, arguments, exit_code, "compact",

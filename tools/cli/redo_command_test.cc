@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/net/testing/certificates.h"
+#include "zeze/net/tls.h"
 #include "zeze/redo/redo_store.h"
 #include "zeze/redo/testing/old_redo_server.h"
 #include "zeze/storage/testing/server_process.h"
@@ -89,6 +91,44 @@ TEST_F(RedoCommandTest, AdoptsWhatAServerHasDone) {
   EXPECT_THAT(adopted.said, HasSubstr("up to 5 of another store"));
   EXPECT_EQ(Redo({"send", "--queue", "q", "--server", address(), "--until-empty"}).exit_code, 0);
   EXPECT_THAT(server.ids(), ElementsAre(6));
+}
+
+TEST_F(RedoCommandTest, SpeaksEncrypted) {
+  const testing::Certificates& certificates = testing::Certificates::Get();
+  testing::OldRedoServer encrypted(
+      0, TlsContext::ForServer({.certificate_file = certificates.server_certificate,
+                                .private_key_file = certificates.server_key})
+             .value());
+  encrypted.SetLast(5);
+  const std::string at = "127.0.0.1:" + std::to_string(encrypted.address().port);
+  const std::vector<std::string> tls = {"--server", at, "--tls-authorities",
+                                        certificates.authority};
+  const auto with_tls = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), tls.begin(), tls.end());
+    return Redo(arguments);
+  };
+  ASSERT_EQ(Redo({"add", "--queue", "q", "--type", "1", Lines("six\n")}).exit_code, 0);
+  EXPECT_THAT(with_tls({"status"}).said, HasSubstr("has done 5, which are not those of this store"));
+  EXPECT_EQ(with_tls({"adopt", "--queue", "q", "--yes"}).exit_code, 0);
+  const ProgramResult sent = with_tls({"send", "--queue", "q", "--until-empty"});
+  EXPECT_EQ(sent.exit_code, 0) << sent.said;
+  EXPECT_THAT(encrypted.ids(), ElementsAre(6));
+  EXPECT_THAT(with_tls({"status", "--tls-name", "nobody.test"}).said, HasSubstr("certificate"));
+}
+
+TEST_F(RedoCommandTest, LooksAtAStoreThatAProgramUses) {
+  const auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+  RedoJournal* queue = store->OpenQueue("q").value();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue->Add(1, "paid").ok());
+  ASSERT_TRUE(queue->Confirm(2, 0).ok());
+
+  EXPECT_THAT(Redo({"status"}).said, AllOf(HasSubstr("added      5"), HasSubstr("backlog    3")));
+  EXPECT_THAT(Redo({"show", "--queue", "q"}).said, HasSubstr("3 tasks from 3 on"));
+  EXPECT_THAT(Redo({"send", "--queue", "q", "--server", address()}).said,
+              HasSubstr("has it open. Stop that process"));
+
+  ASSERT_TRUE(queue->Add(1, "paid").ok());  // Nothing was disturbed.
+  EXPECT_THAT(Redo({"status"}).said, HasSubstr("added      6"));
 }
 
 TEST_F(RedoCommandTest, SaysWhatIsWrong) {

@@ -45,6 +45,8 @@ struct RedoQueueClientOptions {
   std::vector<RedoServerAddress> servers = {};
   // Null: not encrypted, or by the handshake only.
   TlsContextPtr tls = nullptr;
+  // The certificates of the servers must be for this name; empty: for their hosts.
+  std::string tls_name = {};
   // Null: threads of its own. Outlives the client.
   IoThreads* io = nullptr;
 

@@ -99,22 +99,24 @@ struct RedoStore::Group {
 Result<std::shared_ptr<RedoStore>> RedoStore::Open(const RedoStoreOptions& options) {
   Result<std::unique_ptr<Storage>> storage =
       OpenRocksDbStorage({.directory = options.directory,
-                          .create_if_missing = options.create_if_missing,
+                          .create_if_missing = options.create_if_missing && !options.read_only,
+                          .read_only = options.read_only,
                           .block_cache_bytes = std::size_t{8} << 20,
                           .memtable_bytes = std::size_t{32} << 20});
   if (!storage.ok()) return storage.error();
-  return Open(std::move(storage).value(), *options.clock);
+  return Open(std::move(storage).value(), *options.clock, options.read_only);
 }
 
-Result<std::shared_ptr<RedoStore>> RedoStore::Open(std::unique_ptr<Storage> storage, Clock& clock) {
+Result<std::shared_ptr<RedoStore>> RedoStore::Open(std::unique_ptr<Storage> storage, Clock& clock,
+                                                   bool read_only) {
   std::shared_ptr<RedoStore> store(new RedoStore(std::move(storage), clock));
-  if (Result<void> loaded = store->Load(); !loaded.ok()) return loaded.error();
+  if (Result<void> loaded = store->Load(read_only); !loaded.ok()) return loaded.error();
   return store;
 }
 
 RedoStore::~RedoStore() = default;
 
-Result<void> RedoStore::Load() {
+Result<void> RedoStore::Load(bool read_only) {
   const std::pair<std::string_view, StorageTable**> tables[] = {{"store", &store_table_},
                                                                 {"queues", &queue_table_},
                                                                 {"tasks", &task_table_},
@@ -139,8 +141,9 @@ Result<void> RedoStore::Load() {
   // any of that is sent.
   bytes = EncodeBean(record_);
   const StorageWrite write{.table = store_table_, .key = kStoreKey, .value = bytes};
-  if (Result<void> written = storage_->Flush({&write, 1}, /*sync=*/true); !written.ok()) {
-    return written;
+  if (!read_only) {
+    Result<void> written = storage_->Flush({&write, 1}, /*sync=*/true);
+    if (!written.ok()) return written;
   }
 
   MutexLock lock(queues_mutex_);
@@ -612,23 +615,31 @@ Result<void> RedoJournal::Skip(std::int64_t id) {
   return store_.storage_->Flush(writes, /*sync=*/true);
 }
 
-Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chain) {
+Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chain,
+                                std::int64_t first_new) {
   const RedoPosition at = position();
-  if (at.floor_id != 0 || at.confirmed_id != 0) {
+  const std::int64_t done = std::max(at.floor_id, at.confirmed_id);
+  if (first_new <= done || first_new > at.added_id + 1) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("redo queue '{}' has had {} tasks done: only a new one can take the "
-                             "place of one that is lost",
-                             name_, std::max(at.floor_id, at.confirmed_id)));
+                 fmt::format("redo queue '{}' has had {} tasks done and has {}: say which of them is "
+                             "the first that was added after the copy was made, from {} to {}",
+                             name_, done, at.added_id, done + 1, at.added_id + 1));
   }
-  if (at.added_id > static_cast<std::int64_t>(kAdoptTasksMax)) {
+  if (server_id < first_new - 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("redo queue '{}': the server has done {} tasks, so that {} to {} of "
+                             "this store would be lost",
+                             name_, server_id, server_id + 1, first_new - 1));
+  }
+  if (at.added_id - done > static_cast<std::int64_t>(kAdoptTasksMax)) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("redo queue '{}' has {} tasks, more than {} cannot get new ids", name_,
-                             at.added_id, kAdoptTasksMax));
+                             at.added_id - done, kAdoptTasksMax));
   }
-  std::vector<RedoTask> tasks;
-  while (static_cast<std::int64_t>(tasks.size()) < at.added_id) {
+  std::vector<RedoTask> tasks;  // All that are not confirmed.
+  while (done + static_cast<std::int64_t>(tasks.size()) < at.added_id) {
     Result<std::vector<RedoTask>> page =
-        Read(static_cast<std::int64_t>(tasks.size()), 4096, std::size_t{16} << 20);
+        Read(done + static_cast<std::int64_t>(tasks.size()), 4096, std::size_t{16} << 20);
     if (!page.ok()) return page.error();
     for (RedoTask& task : page.value()) tasks.push_back(std::move(task));
   }
@@ -642,11 +653,17 @@ Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chai
   record.bound = true;
   record.adopted_id = server_id;
   std::map<std::string, std::string> puts;
-  std::map<std::string, bool> rows;  // By key: whether it is removed.
+  std::map<std::string, bool> rows;         // By key: whether it is removed.
+  std::map<std::string, std::string> kept;  // Done by the server, as the operator says.
   std::int64_t chain = server_chain;
-  for (const RedoTask& task : tasks) rows[Key(number_, task.id)] = true;
+  for (std::int64_t id = at.floor_id + 1; id <= done; ++id) rows[Key(number_, id)] = true;
+  for (const RedoTask& task : tasks) {
+    rows[Key(number_, task.id)] = true;
+    if (task.id < first_new) kept[Key(number_, task.id)] = EncodeBean(task.record);
+  }
   for (RedoTask& task : tasks) {
-    const std::int64_t id = server_id + task.id;
+    if (task.id < first_new) continue;
+    const std::int64_t id = server_id + 1 + task.id - first_new;
     chain =
         redo::NextChain(chain, id, task.record.type, task.record.added_ms, task.record.param.bytes);
     task.record.chain = chain;
@@ -661,6 +678,9 @@ Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chai
         remove ? StorageWrite::Remove(store_.task_table_, key)
                : StorageWrite{.table = store_.task_table_, .key = key, .value = puts.at(key)});
   }
+  for (const auto& [key, value] : kept) {
+    writes.push_back({.table = store_.skipped_table_, .key = key, .value = value});
+  }
   const std::string bytes = EncodeBean(record);
   writes.push_back({.table = store_.queue_table_, .key = name_, .value = bytes});
   if (Result<void> written = store_.storage_->Flush(writes, /*sync=*/true); !written.ok()) {
@@ -668,7 +688,7 @@ Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chai
   }
   record_ = record;
   last_chain_ = chain;
-  added_id_ = server_id + at.added_id;
+  added_id_ = server_id + at.added_id - first_new + 1;
   return {};
 }
 

@@ -121,9 +121,12 @@ class RedoJournal {
   // a copy stays here for ever.
   Result<void> Skip(std::int64_t id);
 
-  // An operator: the server has done tasks of a store that is lost, up to this one. What waits here
-  // gets the ids behind it. Nothing may have been confirmed yet, nor be added meanwhile.
-  Result<void> Adopt(std::int64_t server_id, std::int64_t server_chain);
+  // An operator: the server has done tasks of a store that is lost, up to this one. The tasks of this
+  // store from first_new on get the ids after it. A new store has nothing confirmed, and all of its
+  // tasks are new. In a store that was restored from a copy those are new that were added after the
+  // copy was made: the server has done the ones before, or it would have no others. Of these, the
+  // ones that were not confirmed are kept like skipped ones. Nothing may be added meanwhile.
+  Result<void> Adopt(std::int64_t server_id, std::int64_t server_chain, std::int64_t first_new = 1);
 
   // Called after tasks were added, by whoever added them: it must not wait.
   void OnAdded(std::function<void()> callback);
@@ -161,6 +164,8 @@ class RedoJournal {
 struct RedoStoreOptions {
   std::string directory = {};
   bool create_if_missing = true;
+  // As the store is now, while another process may use it. Everything that writes fails.
+  bool read_only = false;
   Clock* clock = &SystemClock();
 };
 
@@ -170,7 +175,8 @@ class RedoStore {
   // Errors: those of OpenRocksDbStorage.
   static Result<std::shared_ptr<RedoStore>> Open(const RedoStoreOptions& options);
   // On a storage of another kind: for tests.
-  static Result<std::shared_ptr<RedoStore>> Open(std::unique_ptr<Storage> storage, Clock& clock);
+  static Result<std::shared_ptr<RedoStore>> Open(std::unique_ptr<Storage> storage, Clock& clock,
+                                                 bool read_only = false);
 
   RedoStore(const RedoStore&) = delete;
   RedoStore& operator=(const RedoStore&) = delete;
@@ -198,7 +204,7 @@ class RedoStore {
   RedoStore(std::unique_ptr<Storage> storage, Clock& clock)
       : storage_(std::move(storage)), clock_(clock) {}
 
-  Result<void> Load();
+  Result<void> Load(bool read_only);
   Result<void> Commit(PendingAdd& add);
   Result<void> Write(Group& group);
   std::int64_t NowMs() const;

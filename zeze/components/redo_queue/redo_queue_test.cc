@@ -412,6 +412,39 @@ TEST_F(RedoQueueTest, AStoreRestoredFromACopyIsRefused) {
   EXPECT_EQ(shop->Balance(), Sum(6));
 }
 
+// An operator says which tasks are new: those are done after what the server has, and no other.
+TEST_F(RedoQueueTest, NewTasksOfARestoredStoreAreDoneAfterThoseOfTheLostOne) {
+  Open();
+  RechargeAll(1, 3);
+  Close();
+  {
+    auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+    ASSERT_TRUE(store->OpenQueue("recharge").value()->Add(kRecharge, "4").ok());  // In the copy.
+  }
+  CopyDatabase("store", "copy");
+  Open();
+  RechargeAll(5, 6);
+  Close();
+  CopyDatabase("copy", "store");
+  {
+    auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+    RedoJournal& queue = *store->OpenQueue("recharge").value();
+    ASSERT_TRUE(queue.Add(kRecharge, "1000").ok());  // 5, another one than before.
+    ASSERT_TRUE(queue.Add(kRecharge, "2000").ok());
+    const auto last = shop->redo.tQueueLastTaskId.ReadCopy("recharge").value();
+    EXPECT_FALSE(queue.Adopt(last->TaskId, last->Chain).ok());
+    EXPECT_FALSE(queue.Adopt(last->TaskId, last->Chain, queue.position().confirmed_id).ok());
+    EXPECT_FALSE(queue.Adopt(last->TaskId, last->Chain, 8).ok());
+    EXPECT_FALSE(queue.Adopt(3, last->Chain, 5).ok());  // Then 4 would be lost.
+    ASSERT_TRUE(queue.Adopt(last->TaskId, last->Chain, 5).ok());
+  }
+  Open();
+  MustAdd(kRecharge, "4000");
+  MustFinish(9);
+
+  EXPECT_EQ(shop->Balance(), Sum(6) + 7000);
+}
+
 // Nothing but their time tells them from those that were done.
 TEST_F(RedoQueueTest, TasksOfARestoredStoreThatLookLikeThoseThatWereDoneAreNotTakenForThem) {
   Open();

@@ -18,6 +18,7 @@
 #include "zeze/base/mutex.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/service.h"
+#include "zeze/net/tls.h"
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/run_task.h"
 
@@ -26,12 +27,13 @@ namespace zeze::testing {
 // Thread-safe.
 class OldRedoServer {
  public:
-  explicit OldRedoServer(std::uint16_t port = 0)
+  explicit OldRedoServer(std::uint16_t port = 0, TlsContextPtr tls = nullptr)
       : io_({.name = "old-redo"}),
         service_(io_, {.name = "RedoQueueServer", .handshake = HandshakeOptions{}}) {
     service_.Handle<redo::RunTask>(
         [this](Request<redo::RunTask> request) { Run(std::move(request)); });
-    acceptor_ = service_.Listen({.ip = "127.0.0.1", .port = port}).value();
+    acceptor_ =
+        service_.Listen({.ip = "127.0.0.1", .port = port, .tls = std::move(tls)}).value();
   }
   ~OldRedoServer() { service_.Stop(); }
   OldRedoServer(const OldRedoServer&) = delete;

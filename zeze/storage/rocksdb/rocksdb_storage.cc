@@ -135,6 +135,7 @@ Error RocksDbTable::ReadError(const rocksdb::Status& status) const {
 RocksDbStorage::RocksDbStorage(const RocksDbOptions& options, std::string directory,
                                const std::shared_ptr<rocksdb::FileSystem>& files)
     : directory_(std::move(directory)),
+      read_only_(options.read_only),
       limits_{.key_bytes_max = kStorageKeyBytesMax,
               .value_bytes_max = kValueBytesMax,
               .flush_bytes_max = options.flush_bytes_max},
@@ -167,6 +168,7 @@ Result<std::unique_ptr<Storage>> RocksDbStorage::Open(
   if (Result<void> opened = storage->OpenDatabase(directory.value().has_database); !opened.ok()) {
     return opened.error();
   }
+  if (options.read_only) return std::unique_ptr<Storage>(std::move(storage));
   if (Result<void> finished = storage->FinishRenames(); !finished.ok()) return finished.error();
   return std::unique_ptr<Storage>(std::move(storage));
 }
@@ -184,7 +186,9 @@ Result<void> RocksDbStorage::OpenDatabase(bool exists) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;
   if (status.ok()) {
-    status = rocksdb::DB::Open(options_, directory_, families, &handles, &database);
+    status = read_only_
+                 ? rocksdb::DB::OpenForReadOnly(options_, directory_, families, &handles, &database)
+                 : rocksdb::DB::Open(options_, directory_, families, &handles, &database);
   }
   if (!status.ok()) {
     if (IsRocksDbLockMessage(status.ToString())) return RocksDbInUse(directory_, status.ToString());
@@ -475,7 +479,7 @@ Result<void> RocksDbStorage::Close() {
     tables_.clear();
   }
   // Flushes without sync are in the hands of the operating system; an orderly end makes them safe.
-  rocksdb::Status status = room_->log_failure() == DiskRoom::LogFailure::kNone
+  rocksdb::Status status = !read_only_ && room_->log_failure() == DiskRoom::LogFailure::kNone
                                ? database_->SyncWAL()
                                : rocksdb::Status::OK();
   const rocksdb::Status closed = database_->Close();

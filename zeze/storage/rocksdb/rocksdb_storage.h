@@ -25,6 +25,10 @@ struct RocksDbOptions {
   // Make the directory and an empty database if there is none. Off: a wrong path is an error.
   bool create_if_missing = true;
 
+  // Look at a database that another process may have open, as it is now: later changes do not show,
+  // and nothing can be written. Tables that are not there cannot be opened.
+  bool read_only = false;
+
   // Uncompressed blocks, indexes and filters. The record cache above is the real cache; this one
   // serves misses. Indexes and filters need about 2 bytes for each row: give it more than that.
   std::size_t block_cache_bytes = std::size_t{64} << 20;

@@ -89,6 +89,7 @@ class RocksDbStorage final : public Storage {
   Result<void> CopyRows(RocksDbTable& from, RocksDbTable& to);
 
   const std::string directory_;
+  const bool read_only_;
   const StorageLimits limits_;
   const std::shared_ptr<DiskRoom> room_;
   const std::unique_ptr<rocksdb::Env> env_;
