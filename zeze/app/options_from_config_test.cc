@@ -120,7 +120,9 @@ void ExpectEffects(ElementKind kind) {
                                in_zeze ? database : database + " " + attribute);
     const bool said = !after.unused.empty();
     EXPECT_EQ(said, !setting.used) << setting.name;
-    if (setting.used) EXPECT_NE(Effect(before), Effect(after)) << setting.name;
+    if (setting.used) {
+      EXPECT_NE(Effect(before), Effect(after)) << setting.name;
+    }
   }
 }
 

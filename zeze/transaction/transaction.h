@@ -178,6 +178,8 @@ class Transaction {
 
   Engine& engine() const { return engine_; }
   const char* procedure_name() const { return name_; }
+  // Different for each run of each transaction of this process.
+  std::uint64_t serial() const { return serial_; }
   // 1 for the first run; higher after lost races.
   int attempt() const { return attempt_; }
 
