@@ -457,7 +457,7 @@ bool Linkd::Impl::BindChosen(ClientSession& session, const ProviderLinkPtr& link
   for (const std::int32_t module : modules) {
     const ProviderLink* before = session.bindings.Find(module);
     // The client stays at the servers that it has for other modules.
-    if (before != nullptr && before->connection->IsOpen()) continue;
+    if (before != nullptr && !before->closed && before->connection->IsOpen()) continue;
     session.bindings.Bind(module, link);
   }
   return true;
