@@ -4,10 +4,10 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
-#include <unistd.h>
 
 #include "zeze/admin/alert_sender.h"
 #include "zeze/base/result.h"
+#include "zeze/base/shell_command.h"
 #include "zeze/base/text.h"
 #include "zeze/net/http/http_post.h"
 
@@ -24,13 +24,6 @@ void AddAlertOptions(CLI::App& command, AlertArguments& arguments) {
 Result<void> CheckAlerts(const AlertArguments& arguments) {
   if (arguments.webhook.empty()) return {};
   return CheckHttpUrl(arguments.webhook);
-}
-
-std::string HostName() {
-  std::string host(256, '\0');
-  if (gethostname(host.data(), host.size() - 1) != 0) return "unknown";
-  host.resize(host.find('\0'));
-  return host;
 }
 
 admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const std::string& who) {

@@ -27,6 +27,4 @@ admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const 
 void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::nanoseconds& value,
                        const std::string& about);
 
-std::string HostName();
-
 }  // namespace zeze::cli

@@ -21,6 +21,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/scheduler.h"
+#include "zeze/base/shell_command.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/usage_error.h"
@@ -143,11 +144,12 @@ Application::Application(std::string name, ApplicationOptions options,
       options_.storage == StorageKind::kPostgreSql || options_.storage == StorageKind::kMariaDb;
   if (shared) {
     io_ = std::make_unique<IoThreads>(IoThreads::Options{.name = "global-io"});
-    global::GlobalClientOptions client{.server_id = options_.server_id,
-                                       .holder = fmt::format("{} pid {}", name_, getpid()),
-                                       .lease = {.duration = options_.lease},
-                                       .clock = options_.clock,
-                                       .on_fenced = options_.on_fenced};
+    global::GlobalClientOptions client{
+        .server_id = options_.server_id,
+        .holder = fmt::format("{} on {}, pid {}", name_, HostName(), getpid()),
+        .lease = {.duration = options_.lease},
+        .clock = options_.clock,
+        .on_fenced = options_.on_fenced};
     for (const ApplicationOptions::Global& one : options_.globals) {
       client.shards.push_back({.host = one.host, .port = one.port});
     }

@@ -116,4 +116,11 @@ Result<int> RunShellCommand(const ShellCommand& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+std::string HostName() {
+  std::string host(256, '\0');
+  if (gethostname(host.data(), host.size() - 1) != 0) return "unknown";
+  host.resize(host.find('\0'));
+  return host;
+}
+
 }  // namespace zeze

@@ -28,4 +28,7 @@ struct ShellCommand {
 // its time).
 Result<int> RunShellCommand(const ShellCommand& command);
 
+// The name of this machine, for messages; "unknown" if it has none.
+std::string HostName();
+
 }  // namespace zeze

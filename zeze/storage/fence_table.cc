@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include <fmt/core.h>
@@ -24,9 +24,14 @@ FlushFate JudgeFlush(const FenceLaneRow& row, std::int64_t epoch, std::int64_t s
 }
 
 Error FencedError(std::int32_t server_id, std::int64_t epoch, const FenceLaneRow& row) {
-  std::string_view cause;
-  if (row.epoch > epoch) {
-    cause = "it was evicted, or a newer process has its server id";
+  std::string cause;
+  if (row.epoch > epoch && row.live) {
+    cause = fmt::format(
+        "another process has started with the same server id: {}. If both are to run, give one of "
+        "them another serverId",
+        row.holder.empty() ? "one that does not say who it is" : row.holder);
+  } else if (row.epoch > epoch) {
+    cause = "it was evicted, or a newer process with the same server id has come and gone";
   } else if (row.epoch == epoch && !row.live) {
     cause = "it has said that it ends";
   } else {
@@ -137,7 +142,8 @@ FenceLaneRow FenceTable::ReadLane(std::int32_t server_id, FenceLane lane) const 
   const Server& server = it->second;
   return {.epoch = server.epoch,
           .flush_seq = server.flush_seq.at(static_cast<std::size_t>(lane)),
-          .live = server.live};
+          .live = server.live,
+          .holder = server.holder};
 }
 
 }  // namespace zeze

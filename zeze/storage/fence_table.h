@@ -40,6 +40,7 @@ struct FenceLaneRow {
   std::int64_t epoch = 0;
   std::int64_t flush_seq = 0;  // The last flush of this epoch that took effect; the first is 1.
   bool live = false;
+  std::string holder = {};  // Who started this epoch; for people.
 
   bool operator==(const FenceLaneRow&) const = default;
 };

@@ -110,6 +110,7 @@ Result<void> Timers::Start(Application& application) {
   // What an earlier life of this server held may not be free yet.
   Clock& clock = *application.options().clock;
   const auto until = clock.Now() + options_.start_patience;
+  std::chrono::nanoseconds pause = std::chrono::milliseconds(100);
   while (!Join()) {
     if (clock.Now() >= until) {
       Stop(application);
@@ -117,7 +118,9 @@ Result<void> Timers::Start(Application& application) {
           ErrorCode::kUnavailable,
           fmt::format("the timers of server {} cannot be had; the log says why", server_id_));
     }
-    clock.SleepFor(std::chrono::milliseconds(100));
+    // Each attempt that fails is a line in the log.
+    clock.SleepFor(std::min(pause, until - clock.Now()));
+    pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::seconds(2));
   }
   return {};
 }

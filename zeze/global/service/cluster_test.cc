@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/lease.h"
 #include "zeze/global/service/global_client.h"
@@ -419,6 +421,25 @@ TEST(Cluster, AServerWithALeaseThatNoGlobalWaitsForDoesNotStart) {
     EXPECT_EQ(ErrorCode::kInvalidArgument, started.error().code());
   }
   EXPECT_EQ(0, storage->fence()->Read(1).value().epoch);
+}
+
+TEST(Cluster, TwoServersWithOneIdAreBothTold) {
+  const auto database = NewMemoryDatabase();
+  const zeze::testing::CapturedLog log;
+  Global global(database, "g1");
+  Server older(database, 1, global.port());
+  const auto said = [&log](std::string_view what) {
+    return std::ranges::any_of(log.lines(), [what](const std::string& line) {
+      return line.find(what) != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(said("server id 1 is in use"));
+
+  Server newer(database, 1, global.port());
+
+  EXPECT_TRUE(said("warning: server id 1 is in use: test (epoch 1)"));
+  while (!older.fenced()) std::this_thread::yield();
+  older.Crash();
 }
 
 TEST(Cluster, AServerThatAnOperatorCleansUpStopsItself) {

@@ -58,6 +58,7 @@ class GlobalClient::Impl {
     Result<std::string> history = fence_.History();
     if (!history.ok()) return history.error();
     history_ = std::move(history).value();
+    WarnOfNamesake();
     Result<FenceStart> started = fence_.Start({.server_id = options_.server_id,
                                                .holder = options_.holder,
                                                .lease = options_.lease.said()});
@@ -210,6 +211,20 @@ class GlobalClient::Impl {
     }
     if (lease_thread_.joinable() && lease_thread_.get_id() != std::this_thread::get_id()) {
       lease_thread_.join();
+    }
+  }
+
+  // A process that has not ended in order has this server id: starting fences it.
+  void WarnOfNamesake() {
+    const Result<std::vector<LiveServer>> live = fence_.ListLive();
+    if (!live.ok()) return;  // Start says what is wrong.
+    for (const LiveServer& one : live.value()) {
+      if (one.server_id != options_.server_id || one.fenced) continue;
+      ZEZE_LOG_WARNING(
+          "server id {} is in use: {} (epoch {}) has it and did not end in order. If that process "
+          "is dead, this server takes its place; if it lives, it is fenced now and ends: give one "
+          "of the two another serverId",
+          one.server_id, one.holder.empty() ? "a process" : one.holder, one.epoch);
     }
   }
 

@@ -206,15 +206,16 @@ MariaDbAnswer MariaDbFlushConnection::WriteChunkAsText(std::span<const StorageWr
 Result<FenceLaneRow> MariaDbFlushConnection::ReadLane(std::int32_t server_id, FenceLane lane) {
   // FOR UPDATE waits for a flush that still runs, and then shows what it has done.
   const MariaDbAnswer answer = connection_->Query(
-      fmt::format("SELECT epoch, flush_seq, live FROM zeze_fence WHERE server_id = {} AND lane = {}"
-                  " FOR UPDATE",
+      fmt::format("SELECT epoch, flush_seq, live, holder FROM zeze_fence WHERE server_id = {} AND"
+                  " lane = {} FOR UPDATE",
                   server_id, static_cast<int>(lane)));
   connection_->RollBack();
   if (!answer.ok()) return Error(ErrorCode::kUnavailable, answer.message);
   if (answer.rows.empty()) return FenceLaneRow{};
   return FenceLaneRow{.epoch = answer.number(0, 0),
                       .flush_seq = answer.number(0, 1),
-                      .live = answer.number(0, 2) != 0};
+                      .live = answer.number(0, 2) != 0,
+                      .holder = answer.text(0, 3)};
 }
 
 Result<void> MariaDbFlushConnection::EndSession(const std::string& session) {

@@ -59,6 +59,15 @@ TEST_F(FenceTableTest, JudgesFlushesInDoubt) {
   EXPECT_EQ(Judge(epoch, 1), FlushFate::kFenced);
 }
 
+TEST_F(FenceTableTest, TheOlderOfTwoProcessesIsToldWhoHasItsServerId) {
+  const std::int64_t epoch = fences_.Start({.server_id = 7, .holder = "shop on a, pid 1"}).epoch;
+  fences_.Start({.server_id = 7, .holder = "shop on b, pid 2"});
+
+  const Error error = FencedError(7, epoch, fences_.ReadLane(7, FenceLane::kFlush));
+  EXPECT_NE(error.message().find("the same server id: shop on b, pid 2."), std::string::npos)
+      << error.message();
+}
+
 TEST_F(FenceTableTest, ABackupPutInPlaceIsLostHistory) {
   const std::int64_t epoch = Start(7);
   ASSERT_TRUE(Flush(epoch, 1));

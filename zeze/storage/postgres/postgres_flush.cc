@@ -43,7 +43,7 @@ constexpr std::string_view kDivisionByZero = "22012";
 
 // FOR UPDATE waits for a flush that still runs, and then shows what it has done.
 constexpr std::string_view kReadLaneSql =
-    "SELECT epoch, flush_seq, live::int FROM zeze_fence WHERE server_id = $1::int"
+    "SELECT epoch, flush_seq, live::int, holder FROM zeze_fence WHERE server_id = $1::int"
     " AND lane = $2::smallint FOR UPDATE";
 
 std::string_view LaneName(FenceLane lane) {
@@ -179,7 +179,8 @@ Result<FenceLaneRow> PostgresFlushConnection::ReadLane(std::int32_t server_id, F
   if (answer.row_count() == 0) return FenceLaneRow{};
   return FenceLaneRow{.epoch = answer.number(0, 0),
                       .flush_seq = answer.number(0, 1),
-                      .live = answer.number(0, 2) != 0};
+                      .live = answer.number(0, 2) != 0,
+                      .holder = std::string(answer.bytes(0, 3))};
 }
 
 Result<void> PostgresFlushConnection::EndSession(const std::string& session) {

@@ -69,7 +69,10 @@ TEST_P(FenceConformanceTest, FencesTheOlderOfTwoProcessesWithOneServerId) {
   newer->Start(7);
 
   EXPECT_EQ(older->FlushOutcome("k", "zombie"), "fenced");
-  EXPECT_EQ(FencedProcess::Outcome(older->fence().Renew()), "fenced");
+  const Result<void> renewed = older->fence().Renew();
+  EXPECT_EQ(FencedProcess::Outcome(renewed), "fenced");
+  EXPECT_NE(renewed.error().message().find("the same server id: holder 7."), std::string::npos)
+      << renewed.error().message();
   EXPECT_EQ(FencedProcess::Outcome(older->fence().Finish()), "fenced");
 
   EXPECT_EQ(newer->Find("k"), "older");
