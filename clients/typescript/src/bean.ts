@@ -94,21 +94,23 @@ export function encodeFields<B extends Bean>(
       out.writeRaw(field.payload);
     }
   };
-  for (const field of fields as unknown as readonly AnyField[]) {
-    writeUnknownBelow(field.id);
-    try {
-      lastId = writeField(field, values[field.name], lastId, out);
-    } catch (error) {
-      throw EncodeError.inside(field.name, error);
+  out.nested(() => {
+    for (const field of fields as unknown as readonly AnyField[]) {
+      writeUnknownBelow(field.id);
+      try {
+        lastId = writeField(field, values[field.name], lastId, out);
+      } catch (error) {
+        throw EncodeError.inside(field.name, error);
+      }
     }
-  }
-  writeUnknownBelow(Infinity);
-  if (parts.base === undefined) {
-    out.writeEnd();
-  } else {
-    out.writeBaseMark();
-    parts.base.encode(out);
-  }
+    writeUnknownBelow(Infinity);
+    if (parts.base === undefined) {
+      out.writeEnd();
+    } else {
+      out.writeBaseMark();
+      parts.base.encode(out);
+    }
+  });
 }
 
 function writeField(field: AnyField, value: unknown, lastId: number, out: ByteWriter): number {

@@ -1,5 +1,6 @@
 import { DecodeError } from "./errors.js";
 import {
+  DEPTH_MAX,
   FIELD_ID_MAX,
   isTypeCode,
   minEncodedBytes,
@@ -7,9 +8,6 @@ import {
   typeCodeName,
 } from "./type_code.js";
 import { utf8Decode } from "./utf8.js";
-
-/** No schema comes near it, and no stack overflows. */
-const DEPTH_MAX = 128;
 
 /** A field, the mark of a base bean, or the end of a bean. */
 export type Tag =
@@ -30,6 +28,7 @@ export class ByteReader {
   readonly #view: DataView;
   #position = 0;
   #depth = 0;
+  #containerDepth = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
@@ -193,13 +192,13 @@ export class ByteReader {
         this.#skipIntegers(3);
         return;
       case TypeCode.List:
-        this.nested(() => {
+        this.#skipContainer(() => {
           const { count, element } = this.readListHeader();
           for (let i = 0; i < count; ++i) this.skip(element);
         });
         return;
       case TypeCode.Map:
-        this.nested(() => {
+        this.#skipContainer(() => {
           const { count, key, value } = this.readMapHeader();
           for (let i = 0; i < count; ++i) {
             this.skip(key);
@@ -232,6 +231,15 @@ export class ByteReader {
     const result = decode();
     --this.#depth;
     return result;
+  }
+
+  /** Counted apart from beans, so that whatever can be decoded can be skipped, too. */
+  #skipContainer(skipElements: () => void): void {
+    if (++this.#containerDepth > DEPTH_MAX) {
+      this.fail(`containers are nested deeper than ${DEPTH_MAX}`);
+    }
+    skipElements();
+    --this.#containerDepth;
   }
 
   #skipIntegers(count: number): void {

@@ -1,5 +1,5 @@
 import { EncodeError } from "./errors.js";
-import { FIELD_ID_MAX, type TypeCode } from "./type_code.js";
+import { DEPTH_MAX, FIELD_ID_MAX, type TypeCode } from "./type_code.js";
 import { utf8Length, utf8Write } from "./utf8.js";
 
 const INT64_MIN = -(2n ** 63n);
@@ -22,6 +22,7 @@ export class ByteWriter {
   #bytes: Uint8Array;
   #view: DataView;
   #size = 0;
+  #depth = 0;
 
   constructor(roomBytes = 128) {
     this.#bytes = new Uint8Array(roomBytes);
@@ -40,6 +41,19 @@ export class ByteWriter {
   /** Forgets everything behind the first `size` bytes. */
   truncate(size: number): void {
     this.#size = Math.min(size, this.#size);
+  }
+
+  /** Runs the encoding of one bean; throws when no peer could read beans nested so deep. */
+  nested(encode: () => void): void {
+    if (this.#depth >= DEPTH_MAX) {
+      throw new EncodeError(`beans are nested deeper than ${DEPTH_MAX}`);
+    }
+    ++this.#depth;
+    try {
+      encode();
+    } finally {
+      --this.#depth;
+    }
   }
 
   writeByte(value: number): void {

@@ -153,11 +153,13 @@ export function row<M>(cells: Codec<M>): Codec<M> {
     zero: () => cells.zero(),
     isZero: () => false,
     write(out, value) {
-      if (!cells.isZero(value)) {
-        out.writeTag(0, 1, cells.code);
-        cells.write(out, value);
-      }
-      out.writeEnd();
+      out.nested(() => {
+        if (!cells.isZero(value)) {
+          out.writeTag(0, 1, cells.code);
+          cells.write(out, value);
+        }
+        out.writeEnd();
+      });
     },
     read(input, code) {
       if (code === TypeCode.Dynamic) input.readLong();

@@ -23,6 +23,9 @@ export type TypeCode = (typeof TypeCode)[keyof typeof TypeCode];
 /** The largest id of a field. */
 export const FIELD_ID_MAX = 4095;
 
+/** How deep beans may be nested; deeper ones are refused by writers and readers alike. */
+export const DEPTH_MAX = 128;
+
 const NAMES = [
   "INTEGER",
   "FLOAT",

@@ -3,7 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ByteReader, ByteWriter, DecodeError, decodeBean, TypeCode, types } from "zeze-client";
+import {
+  ByteReader,
+  ByteWriter,
+  DecodeError,
+  decodeBean,
+  encodeBean,
+  TypeCode,
+  types,
+} from "zeze-client";
 
 import * as Types from "../generated/wide/Types.js";
 import { fromHex } from "./support/hex.js";
@@ -17,6 +25,24 @@ test("counts and lengths beyond the bytes are refused before memory is given", (
   refused(fromHex("24f3f0ffffffff"), /elements of at least 1 bytes are claimed/);
   refused(fromHex("6506f0ffffffff"), /4294967295 elements of at least 2 bytes are claimed/);
   refused(fromHex("2413f0ffffffff"), /4294967295 bytes are needed/);
+});
+
+test("what peers could not read is not written", () => {
+  const nest = (levels: number): Types.BNode => {
+    let node = new Types.BNode();
+    for (let i = 1; i < levels; ++i) {
+      const outer = new Types.BNode();
+      outer.children.push(node);
+      node = outer;
+    }
+    return node;
+  };
+  const deepest = nest(127); // The innermost one has a bean, too.
+  assert.deepEqual(decodeBean(Types.BNode, encodeBean(deepest)), deepest);
+  assert.throws(() => encodeBean(nest(128)), {
+    name: "EncodeError",
+    message: /nested deeper than 128/,
+  });
 });
 
 test("nesting has a bound, known and unknown", () => {
