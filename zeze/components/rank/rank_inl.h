@@ -118,8 +118,8 @@ template <typename... Beans>
 std::int64_t Rank<Beans...>::UpdateGroups(Transaction& tx, const RankKey& key,
                                           std::span<const RankOutbox::Update> updates,
                                           std::uint32_t level) {
-  if (!SettingsOf(key.RankType).ordered) return Generated::ErrorCode(kRankBadParameters);
   for (const RankOutbox::Update& update : updates) {
+    if (!SettingsOf(key.RankType).ordered) return Generated::ErrorCode(kRankBadParameters);
     ByteReader in(update.value);
     Value value;
     if (!ReadValue(in, update.role, value)) return Generated::ErrorCode(kRankBadParameters);

@@ -295,7 +295,8 @@ std::vector<RankOutbox::Impl::Batch> RankOutbox::Impl::TakeBatches() {
     ready_.pop_front();
     Group& group = groups_.at(key);
     ++active_;
-    const std::size_t count = group.one_by_one ? 1 : std::min(kBatchMax, group.keys.size());
+    // Perhaps none: only the fence is left to do.
+    const std::size_t count = std::min(group.one_by_one ? 1 : kBatchMax, group.keys.size());
     for (std::size_t i = 0; i < count; ++i) {
       group.keys.erase(group.order.front());
       group.under_way.push_back(group.order.front());
@@ -357,7 +358,7 @@ void RankOutbox::Impl::DoneHere(const Batch& batch, std::int64_t code) {
   }
   ++statistics_.failed;
   Group& group = groups_.at(batch.group);
-  if (!IsRefusal(code)) return Repeat(batch, PauseAfter(group));
+  if (!IsRefusal(code) || batch.keys.empty()) return Repeat(batch, PauseAfter(group));
   if (batch.keys.size() > 1) {
     group.one_by_one = true;
     return Repeat(batch, nanoseconds(0));
@@ -365,7 +366,8 @@ void RankOutbox::Impl::DoneHere(const Batch& batch, std::int64_t code) {
   // Stays in the table, and is tried again when that is looked through.
   ZEZE_LOG_ERROR("an update of role {} on the {} cannot be done: code {}",
                  batch.keys.front().RoleId, BoardOf(batch.keys.front()).ToString(), code);
-  Finish(batch, {});
+  group.one_by_one = false;
+  Finish({.group = batch.group, .here = batch.here, .fence = false}, {});  // It rolled back.
 }
 
 // --- delivery ---
@@ -493,7 +495,7 @@ void RankOutbox::Impl::Finish(const Batch& batch, const std::vector<Key>& again)
   if (batch.fence) group.fence = false;
   if (batch.here) group.here = false;
   changed_.NotifyAll();
-  if (group.keys.empty()) {
+  if (group.keys.empty() && !group.fence) {
     groups_.erase(batch.group);
   } else {
     ready_.push_back(batch.group);
@@ -531,11 +533,13 @@ void RankOutbox::Impl::Stop() {
   {
     MutexLock lock(mutex_);
     for (auto& [key, group] : groups_) {
+      const bool sent = options_.router != nullptr && !group.under_way.empty();
+      const bool fence = group.fence || sent;
       for (const Key& each : group.under_way) group.Add(each);
+      if (group.order.empty() && fence) left.push_back({.group = key, .fence = true});
       for (const Key& each : group.order) {
         if (left.empty() || left.back().group != key || left.back().keys.size() >= kBatchMax) {
-          const bool sent = options_.router != nullptr && !group.under_way.empty();
-          left.push_back({.group = key, .fence = group.fence || sent});
+          left.push_back({.group = key, .fence = fence});
         }
         left.back().keys.push_back(each);
       }
@@ -547,15 +551,13 @@ void RankOutbox::Impl::Stop() {
   const nanoseconds deadline = clock.Now() + options_.drain_timeout;
   std::size_t undone = 0;
   for (const Batch& batch : left) {
-    std::int64_t code = result_code::kSuccess;
-    nanoseconds pause = kPauseMin;
-    while (true) {
+    std::int64_t code = result_code::kTimeout;
+    for (nanoseconds pause = kPauseMin; clock.Now() < deadline;
+         pause = std::min(2 * pause, kPauseMax)) {
       code =
           application_->Call("rank outbox", [&](Transaction& tx) { return MoveHere(tx, batch); });
-      if (code == result_code::kSuccess || IsRefusal(code) || clock.Now() + pause >= deadline)
-        break;
-      clock.SleepFor(pause);
-      pause = std::min(2 * pause, kPauseMax);
+      if (code == result_code::kSuccess || IsRefusal(code)) break;
+      clock.SleepFor(std::clamp(deadline - clock.Now(), nanoseconds(0), pause));
     }
     if (code != result_code::kSuccess) undone += batch.keys.size();
   }
