@@ -310,7 +310,7 @@ void Transaction::TellWrites() {
     TableBase& table = *accesses_[i].table;
     const Access& access = accesses_[i];
     const bool told = table.tells_writes_ && IsWrite(access) && !access.removed_later;
-    if (!told || IsUnchanged(access)) continue;
+    if (!told) continue;  // What was written as it was counts as well.
     ByteWriter key;
     table.EncodeRecordKey(*accesses_[i].record, key);
     table.later_removal_->Written(*this, table, key.Release());
