@@ -155,16 +155,25 @@ constexpr std::size_t TagBytesMax(const Field& field) {
   return field.id < 15 ? 1 : 3;
 }
 
+// What does not depend on the value: the end, tags, and variables that have a bound.
+template <typename B>
+constexpr std::size_t FixedPartBytes() {
+  std::size_t sum = 1;
+  B::ForEachField([&](const Field& field, auto member) {
+    using Variable = typename MemberOf<decltype(member)>::ValueT;
+    if (!field.transient) sum += TagBytesMax(field) + EncodedSize<Variable>::kFixed;
+  });
+  return sum;
+}
+
 // 0 if the bean has a variable without a bound.
 template <typename B>
 constexpr std::size_t FixedBeanBytes() {
-  std::size_t sum = 1;
+  std::size_t sum = FixedPartBytes<B>();
   bool fixed = !HasUnknownFields<B>;
   B::ForEachField([&](const Field& field, auto member) {
-    if (field.transient) return;
     using Variable = typename MemberOf<decltype(member)>::ValueT;
-    fixed = fixed && EncodedSize<Variable>::kFixed != 0;
-    sum += TagBytesMax(field) + EncodedSize<Variable>::kFixed;
+    fixed = fixed && (field.transient || EncodedSize<Variable>::kFixed != 0);
   });
   if constexpr (HasBaseBean<B>) {
     fixed = fixed && EncodedSize<typename B::Base>::kFixed != 0;
@@ -266,14 +275,16 @@ struct EncodedSize<D> {
 template <BeanType B>
 struct EncodedSize<B> {
   static constexpr std::size_t kFixed = internal::FixedBeanBytes<B>();
+  static constexpr std::size_t kFixedPart = internal::FixedPartBytes<B>();
 
   static std::size_t Of(const B& bean) {
     if constexpr (kFixed != 0) return kFixed;
-    std::size_t sum = 1;
+    std::size_t sum = kFixedPart;
     B::ForEachField([&](const Field& field, auto member) {
-      if (field.transient) return;
       using Variable = typename MemberOf<decltype(member)>::ValueT;
-      sum += internal::TagBytesMax(field) + EncodedSize<Variable>::Of(bean.*member);
+      if constexpr (EncodedSize<Variable>::kFixed == 0) {
+        if (!field.transient) sum += EncodedSize<Variable>::Of(bean.*member);
+      }
     });
     if constexpr (HasUnknownFields<B>) sum += bean.unknown_fields.encoded_bytes();
     if constexpr (HasBaseBean<B>) sum += EncodedSize<typename B::Base>::Of(bean.base);
@@ -284,9 +295,10 @@ struct EncodedSize<B> {
     if constexpr (kFixed != 0) return 0;
     std::ptrdiff_t sum = 0;
     B::ForEachField([&](const Field& field, auto member) {
-      if (field.transient) return;
       using Variable = typename MemberOf<decltype(member)>::ValueT;
-      sum += EncodedSize<Variable>::Change(bean.*member, older.*member);
+      if constexpr (EncodedSize<Variable>::kFixed == 0) {
+        if (!field.transient) sum += EncodedSize<Variable>::Change(bean.*member, older.*member);
+      }
     });
     if constexpr (HasUnknownFields<B>) {
       sum += internal::Signed(bean.unknown_fields.encoded_bytes()) -
