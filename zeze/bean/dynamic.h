@@ -1,10 +1,10 @@
 // Dynamic: a variable that holds one of several beans, or nothing.
 //
-//   struct BRole_extra_Choices {                  // Generated, behind the beans that it names.
+//   struct ExtraChoices {                         // Generated code writes Choices (choices.h).
 //     using List = zeze::TypeList<zeze::Choice<BSword, 1>, zeze::Choice<BShield, 2>>;
 //   };
 //
-//   zeze::Dynamic<BRole_extra_Choices> extra;
+//   zeze::Dynamic<ExtraChoices> extra;
 //   extra.Set(BSword{.edge = 7});
 //   if (const BSword* sword = extra.As<BSword>()) Use(*sword);
 //   extra.Update<BSword>([](BSword& sword) { sword.edge += 1; });
