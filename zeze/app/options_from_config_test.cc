@@ -1,5 +1,7 @@
 // Every setting has an effect, or its lack of one is said.
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -39,13 +41,13 @@ std::string Effect(const Config& config) {
   if (!made.ok()) return made.error().message();
   const ApplicationOptions& o = made.value();
   std::string text = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
       o.app_main_version, static_cast<int>(o.storage), o.storage_directory, o.storage_url,
       o.storage_user, o.storage_password, o.storage_connections_max, o.allow_unfenced_global,
       o.lease.count(), o.worker_threads, o.critical_threads, o.scheduled_threads,
       o.worker_queue_max, o.lane_count, o.checkpoint_period.count(), o.long_procedure.count(),
       o.attempts_max, o.dirty_records_max, o.liveness.period.count(), o.liveness.limit.count(),
-      o.liveness.checkpoint_limit.count(), o.reuse_variable_ids);
+      o.liveness.checkpoint_limit.count(), o.reuse_variable_ids, o.dirty_bytes_max);
   for (const auto& global : o.globals) text += fmt::format(" {}:{}", global.host, global.port);
   if (o.global_tls) {
     text +=
@@ -73,7 +75,7 @@ std::string OtherValue(const Setting& setting) {
       return setting.default_value == "true" ? "false" : "true";
     case SettingKind::kInteger:
     case SettingKind::kSize:
-      return "4321";
+      return std::to_string(std::max<std::int64_t>(4321, setting.min + 1));
     case SettingKind::kDuration:
       return "4321s";
     case SettingKind::kChoice:
