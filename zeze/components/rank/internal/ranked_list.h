@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "zeze/bean/dynamic.h"
+#include "zeze/bean/encoded_size.h"
 #include "zeze/components/rank/internal/inline_vector.h"
 #include "zeze/components/rank/internal/ranked_block.h"
 #include "zeze/components/rank/internal/role_marks.h"
@@ -300,4 +302,42 @@ class RankedList {
   InlineVector<Added, kEditsMax> added_;          // In the order of the list.
 };
 
+// What any of the beans takes at most; 0 if one of them has no bound.
+template <typename... Choices>
+constexpr std::size_t ChoiceBytesMax(TypeList<Choices...>* /*choices*/) {
+  if ((... || (EncodedSize<typename Choices::Bean>::kFixed == 0))) return 0;
+  return std::max({EncodedSize<typename Choices::Bean>::kFixed...});
+}
+
 }  // namespace zeze::internal
+
+namespace zeze {
+
+// Encoded as a list of its entries, of which most have a bound: then one that came or went is all
+// that a commit has to look at.
+template <typename Entry>
+struct EncodedSize<internal::RankedList<Entry>> {
+  using Ranked = internal::RankedList<Entry>;
+  static constexpr std::size_t kFixed = 0;
+  static constexpr std::size_t kValueBytesMax =
+      internal::ChoiceBytesMax(static_cast<typename Ranked::Value::Choices::List*>(nullptr));
+
+  static std::size_t Of(const Ranked& ranked) {
+    if constexpr (kValueBytesMax != 0) {
+      return internal::kContainerBytesMax +
+             ranked.size() * (EncodedSize<Entry>::Of(Entry{}) + kValueBytesMax);
+    } else {
+      std::size_t sum = internal::kContainerBytesMax;
+      ranked.ForEach([&sum](const Entry& entry) {
+        sum += EncodedSize<Entry>::Of(entry);
+        return true;
+      });
+      return sum;
+    }
+  }
+  static std::ptrdiff_t Change(const Ranked& ranked, const Ranked& older) {
+    return internal::Signed(Of(ranked)) - internal::Signed(Of(older));
+  }
+};
+
+}  // namespace zeze
