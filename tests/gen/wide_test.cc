@@ -80,7 +80,6 @@ TEST(Wide, MatchesTheBytesOfExistingImplementations) {
   scalars.flag = true;
   scalars.b = -5;
   scalars.s = 300;
-  scalars.amount.text = "";  // Always written otherwise.
   const std::string bytes = zeze::EncodeBean(scalars);
   EXPECT_EQ(bytes.substr(0, 7), std::string("\x10\x01\x10\xfb\x10\x41\x2c", 7));
 }

@@ -176,8 +176,8 @@ TEST_F(CliTest, CheckSaysWhatHasNoEffect) {
   const Outcome outcome = RunZeze({"config", "check", file});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.text,
-              AllOf(HasSubstr("these settings have no effect in this version: History of <zeze>, "
-                              "OfflineTimerLimit of <zeze>"),
+              AllOf(HasSubstr("these settings have no effect in this version: OfflineTimerLimit of "
+                              "<zeze>, History of <zeze>"),
                     HasSubstr("can be used; see the warnings")));
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,7 @@
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/provider_session.h"
 #include "zeze/base/check.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/wait_group.h"
@@ -78,7 +80,7 @@ struct TimedServer {
       Count(account_timers->offline(), "offline", setup.extra);
     }
     if (setup.prepare) setup.prepare(*this);
-    // One worker: what was due before a barrier has run when the barrier has.
+    // One worker: what was posted before a barrier has run when the barrier has.
     auto opened = Application::Open(
         "timed", {.server_id = setup.server_id,
                   .storage = setup.memory ? StorageKind::kMemory : StorageKind::kRocksDb,
@@ -331,7 +333,19 @@ class LoginTimersTest : public ::testing::Test {
       server->timers.ScheduleLocal(std::chrono::milliseconds(1), [done] { done->Done(); });
       clock.Advance(std::chrono::milliseconds(3));
       done->Wait();
+      AwaitWorkers();
+      while (!TimersAreIdle()) std::this_thread::yield();
     }
+  }
+  // What was posted before has run: there is one worker.
+  void AwaitWorkers() const {
+    auto done = std::make_shared<WaitGroup>(1);
+    server->application->workers().Post(Task("barrier", [done] { done->Done(); }));
+    done->Wait();
+  }
+  bool TimersAreIdle() const {
+    const TimersStatistics timers = server->timers.statistics();
+    return timers.waiting == 0 && timers.running == 0;
   }
 
   const Key key = Side::TheKey();

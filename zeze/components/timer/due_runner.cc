@@ -121,6 +121,11 @@ std::size_t DueRunner::waiting() const {
   return sum;
 }
 
+std::size_t DueRunner::running() const {
+  const MutexLock lock(mutex_);
+  return places_.size() + aside_.size();
+}
+
 void DueRunner::Add(std::vector<Alarm>&& due) {
   const MutexLock lock(mutex_);
   for (Alarm& alarm : due) {

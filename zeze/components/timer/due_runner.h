@@ -65,6 +65,7 @@ class DueRunner {
   void Stop();
 
   std::size_t waiting() const;
+  std::size_t running() const;  // Batches and turns of keys.
 
  private:
   // A batch that runs, or the timer whose turn it is in the lane of its key.

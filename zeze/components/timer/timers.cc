@@ -337,7 +337,10 @@ TimersStatistics Timers::statistics() const {
                               .parked = parked_,
                               .put_off = put_off_,
                               .taken_over = taken_over_};
-  if (runner_ != nullptr) statistics.waiting = runner_->waiting();
+  if (runner_ != nullptr) {
+    statistics.waiting = runner_->waiting();
+    statistics.running = runner_->running();
+  }
   return statistics;
 }
 

@@ -144,6 +144,7 @@ struct TimerInfo {
 struct TimersStatistics {
   std::size_t armed = 0;    // In memory, waiting for their time.
   std::size_t waiting = 0;  // Due, waiting for their turn.
+  std::size_t running = 0;  // Batches and turns of keys that are under way.
   std::uint64_t fired = 0;
   std::uint64_t failed = 0;  // Runs of handlers.
   std::uint64_t parked = 0;
