@@ -35,16 +35,10 @@ function sampleOf(type: BeanClass<Bean>): Uint8Array {
   return found.bytes;
 }
 
-/**
- * C++ reads what we write, and its own encoding of that is the one of the sample. Both come from one
- * process: another one has another seed of its hashes, and writes maps and sets in another order.
- */
+/** C++ reads what we write, and its own encoding of that is the sample. */
 function assertSameAsSample(type: BeanClass<Bean>, bean: Bean): void {
-  const [ours, sample] = echo([
-    { type, bytes: encodeBean(bean) },
-    { type, bytes: sampleOf(type) },
-  ]);
-  assert.equal(ours, sample);
+  const [echoed] = echo([{ type, bytes: encodeBean(bean) }]);
+  assert.equal(echoed, toHex(sampleOf(type)));
 }
 
 function scalars(): Types.BScalars {
