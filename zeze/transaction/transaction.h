@@ -156,8 +156,8 @@ class Transaction {
 
   // Runs, once, if the procedure that registered it does not commit: it rolled back, alone or with
   // the whole transaction, or the engine failed it (too many runs, a record that cannot be had, an
-  // expired lease). A run that lost a race and is repeated is not an outcome. With kUnknown neither
-  // this nor AfterCommit runs: the procedure has committed here, but perhaps not in the storage.
+  // expired lease). A run that lost a race and is repeated is not an outcome. With kUnknown the
+  // procedure has committed here, but not yet in the storage: AfterCommit runs if it gets there.
   void AfterRollback(Task action);
 
   // Runs once what the transaction wrote, and what it read unsaved, is in the storage. For effects
