@@ -133,9 +133,9 @@ class TimerBench {
       CheckCode(application_->Call("schedule", [&](Transaction& tx) {
         for (std::int64_t i = done; i < std::min(done + kInOne, count); ++i) {
           const std::int64_t first = begin_ms + i * 1000 / count;
-          TimerSpec spec = TimerSpec::Every("late", milliseconds(first - UnixNow()),
-                                            milliseconds(1000),
-                                            AnyBean::Of(BCount{.NextId = i % kRecords}));
+          TimerSpec spec =
+              TimerSpec::Every("late", milliseconds(first - UnixNow()), milliseconds(1000),
+                               AnyBean::Of(BCount{.NextId = i % kRecords}));
           spec.end_time_ms = first + (seconds - 1) * 1000 + 100;
           if (!timers_.Schedule(tx, spec).ok()) return result_code::kException;
         }

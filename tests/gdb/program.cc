@@ -42,7 +42,9 @@ struct Role {
   zeze::Binary token;
 };
 
-void Stop(const Role& role) { static_cast<void>(role); }
+void Stop(const Role& role) {
+  static_cast<void>(role);
+}
 
 }  // namespace
 

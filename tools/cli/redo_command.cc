@@ -382,8 +382,8 @@ Result<void> Adopt(const RedoArguments& arguments) {
         at.confirmed_id + 1, arguments.first_new - 1);
   }
   if (!Confirm(arguments, "Let this store take its place?")) return {};
-  Result<void> adopted = queue.value()->Adopt(answer.value().task_id, answer.value().chain,
-                                              arguments.first_new);
+  Result<void> adopted =
+      queue.value()->Adopt(answer.value().task_id, answer.value().chain, arguments.first_new);
   if (!adopted.ok()) return adopted;
   return PrintQueue(*queue.value());
 }

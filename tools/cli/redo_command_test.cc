@@ -108,7 +108,8 @@ TEST_F(RedoCommandTest, SpeaksEncrypted) {
     return Redo(arguments);
   };
   ASSERT_EQ(Redo({"add", "--queue", "q", "--type", "1", Lines("six\n")}).exit_code, 0);
-  EXPECT_THAT(with_tls({"status"}).said, HasSubstr("has done 5, which are not those of this store"));
+  EXPECT_THAT(with_tls({"status"}).said,
+              HasSubstr("has done 5, which are not those of this store"));
   EXPECT_EQ(with_tls({"adopt", "--queue", "q", "--yes"}).exit_code, 0);
   const ProgramResult sent = with_tls({"send", "--queue", "q", "--until-empty"});
   EXPECT_EQ(sent.exit_code, 0) << sent.said;

@@ -198,12 +198,11 @@ class RedoQueueClient::Sender {
   bool Connect() {
     const RedoServerAddress& address = options_.servers[server_index_];
     SetState(RedoState::kConnecting);
-    std::shared_ptr<Connector> connector = service_.Connect(
-        {.host = address.host,
-         .port = address.port,
-         .reconnect = false,
-         .tls = options_.tls,
-         .tls_name = options_.tls_name});
+    std::shared_ptr<Connector> connector = service_.Connect({.host = address.host,
+                                                             .port = address.port,
+                                                             .reconnect = false,
+                                                             .tls = options_.tls,
+                                                             .tls_name = options_.tls_name});
     {
       MutexLock lock(mutex_);
       connector_ = connector;

@@ -620,10 +620,11 @@ Result<void> RedoJournal::Adopt(std::int64_t server_id, std::int64_t server_chai
   const RedoPosition at = position();
   const std::int64_t done = std::max(at.floor_id, at.confirmed_id);
   if (first_new <= done || first_new > at.added_id + 1) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("redo queue '{}' has had {} tasks done and has {}: say which of them is "
-                             "the first that was added after the copy was made, from {} to {}",
-                             name_, done, at.added_id, done + 1, at.added_id + 1));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("redo queue '{}' has had {} tasks done and has {}: say which of them is "
+                    "the first that was added after the copy was made, from {} to {}",
+                    name_, done, at.added_id, done + 1, at.added_id + 1));
   }
   if (server_id < first_new - 1) {
     return Error(ErrorCode::kInvalidArgument,

@@ -35,7 +35,8 @@ std::string ExplainHalt(std::int64_t code, const std::string& server, std::int64
       "{} has done tasks up to {} that are not those of this store, although they came from it: "
       "was "
       "its directory restored from a copy, or does a copy of it run elsewhere? Nothing is sent. "
-      "Bring the right directory back; if it is lost, let the tasks that were added since the copy was "
+      "Bring the right directory back; if it is lost, let the tasks that were added since the copy "
+      "was "
       "made follow those of the server (zeze redo adopt --first-new)",
       server, last_id);
 }

@@ -52,8 +52,8 @@ RoleTimers::RoleTimers(RoleOnline& online, Timers& timers, LoginTimersOptions op
 
 RoleTimers::Set& RoleTimers::SetOf(std::string_view name) {
   const auto at = sets_.find(name);
-  ZEZE_REQUIRE(at != sets_.end(), "there is no online set \"" + std::string(name) +
-                                      "\": name it to the RoleOnline");
+  ZEZE_REQUIRE(at != sets_.end(),
+               "there is no online set \"" + std::string(name) + "\": name it to the RoleOnline");
   return *at->second;
 }
 

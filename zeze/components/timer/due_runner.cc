@@ -1,8 +1,5 @@
 #include "zeze/components/timer/due_runner.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +11,8 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "zeze/base/activity.h"
 #include "zeze/base/executor.h"

@@ -14,8 +14,6 @@
 
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -25,6 +23,8 @@
 #include <thread>
 #include <unordered_map>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
@@ -70,10 +70,10 @@ class DueRunner {
  private:
   // A batch that runs, or the timer whose turn it is in the lane of its key.
   struct Place {
-    std::deque<Alarm> batch;             // What has not begun.
-    std::string key;                     // Of a lane.
-    std::chrono::nanoseconds begin{0};   // Of the timer that runs; before the first, of the place.
-    pid_t thread = 0;                    // 0: none yet.
+    std::deque<Alarm> batch;            // What has not begun.
+    std::string key;                    // Of a lane.
+    std::chrono::nanoseconds begin{0};  // Of the timer that runs; before the first, of the place.
+    pid_t thread = 0;                   // 0: none yet.
     bool set_aside = false;
     bool fetching = false;
   };

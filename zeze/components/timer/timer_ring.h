@@ -51,7 +51,7 @@ class TimerRing {
     std::int64_t version = 0;  // Of the program.
     std::size_t timers_per_node = 50;
     std::size_t node_bytes_max = 64 * 1024;  // One timer may be longer: it is alone then.
-    std::size_t empty_nodes_max = 64;  // Kept for later.
+    std::size_t empty_nodes_max = 64;        // Kept for later.
     // Called when this server has been taken over although it lives.
     std::function<void()> on_taken_over = nullptr;
     // A node is to be unlinked, in a transaction of its own.

@@ -49,7 +49,8 @@ constexpr std::size_t kIdsAhead = 64;
 
 Timers::Timers(AutoKeys& auto_keys, TimersOptions options)
     : auto_keys_(auto_keys), options_(std::move(options)) {
-  ZEZE_CHECK(options_.timers_per_node > 0 && options_.node_bytes_max > 0 && options_.running_max > 0 && options_.retries >= 0);
+  ZEZE_CHECK(options_.timers_per_node > 0 && options_.node_bytes_max > 0 &&
+             options_.running_max > 0 && options_.retries >= 0);
 }
 
 Timers::~Timers() = default;

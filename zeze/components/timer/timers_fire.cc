@@ -87,7 +87,8 @@ void Timers::Fetch(const std::deque<Alarm>& batch) {
 void Timers::Fire(Alarm& alarm) {
   LongRun run;
   const auto fire = [&] {
-    return application_->Call("fire timer", [&](Transaction& tx) { return FireIn(tx, alarm, run); });
+    return application_->Call("fire timer",
+                              [&](Transaction& tx) { return FireIn(tx, alarm, run); });
   };
   std::int64_t code = fire();
   if (code != result_code::kSuccess && run.refuted) {

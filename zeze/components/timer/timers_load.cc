@@ -334,8 +334,9 @@ bool Timers::MoveRing(std::int32_t server_id, TimerRing::Part part, bool left_on
 void Timers::FetchHome() {
   errands_->Add([this, tries = 0]() mutable {
     if (++tries > kFetchTries) {
-      ZEZE_LOG_WARNING("server {} did not get all of its timers back; it tries again when it starts",
-                       server_id_);
+      ZEZE_LOG_WARNING(
+          "server {} did not get all of its timers back; it tries again when it starts",
+          server_id_);
       return true;
     }
     std::vector<std::int32_t> takers;

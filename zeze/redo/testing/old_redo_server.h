@@ -32,8 +32,7 @@ class OldRedoServer {
         service_(io_, {.name = "RedoQueueServer", .handshake = HandshakeOptions{}}) {
     service_.Handle<redo::RunTask>(
         [this](Request<redo::RunTask> request) { Run(std::move(request)); });
-    acceptor_ =
-        service_.Listen({.ip = "127.0.0.1", .port = port, .tls = std::move(tls)}).value();
+    acceptor_ = service_.Listen({.ip = "127.0.0.1", .port = port, .tls = std::move(tls)}).value();
   }
   ~OldRedoServer() { service_.Stop(); }
   OldRedoServer(const OldRedoServer&) = delete;
