@@ -154,7 +154,7 @@ inline bool Transaction::PrepareWrites() {
     }
     if (next != nullptr) {
       if (table.value_may_be_unreadable_) [[unlikely]] {
-        const std::string why = table.WhyUnreadable(*next);
+        const std::string why = table.WhyUnreadable(*next, access.committed);
         if (!why.empty()) {
           Fail(result_code::kException,
                fmt::format("record {} of table {} cannot be saved: {}",

@@ -79,7 +79,8 @@ Result<void> TableBase::CheckFits(const Record& record, const ValueHeader& value
                            FormatKey(record), name_, bytes.size(), value_bytes_max_));
 }
 
-std::string TableBase::WhyUnreadable(const ValueHeader& value) const {
+std::string TableBase::WhyUnreadable(const ValueHeader& value, const ValueHeader* older) const {
+  if (older != nullptr && SurelyReadable(value, *older)) return {};
   try {
     ByteWriter bytes;
     EncodeValue(value, bytes);

@@ -125,6 +125,9 @@ class TableBase {
   virtual std::size_t KeyBytes(const Record& record) const = 0;
   // Sets the value's row_bytes. The cost is that of what it does not share with the older one.
   virtual void Weigh(const Record& record, ValueHeader& value, const ValueHeader* older) const = 0;
+  // Whether readers accept the value because they accepted the older one. Cheap; false proves
+  // nothing.
+  virtual bool SurelyReadable(const ValueHeader& value, const ValueHeader& older) const = 0;
   virtual void Notify(const Change& change) = 0;
 
   // What the row takes in a flush, at most: of a value that was weighed, or null for none.
@@ -141,8 +144,8 @@ class TableBase {
   // Measures. The error names record, size and limit.
   Result<void> CheckFits(const Record& record, const ValueHeader& value) const;
   void SetLimits(const StorageLimits& limits);
-  // Why no reader would accept the value; empty if all is well.
-  std::string WhyUnreadable(const ValueHeader& value) const;
+  // Why no reader would accept the value that follows `older` (null: none); empty if all is well.
+  std::string WhyUnreadable(const ValueHeader& value, const ValueHeader* older) const;
   // Called with the record locked, before the new value is visible.
   void NoteUnsavedInsert(const Record& record);
   void ForgetUnsavedInsert(std::string_view key);
