@@ -1,6 +1,6 @@
 // More and larger commits than one flush takes, on every database: everything that was acknowledged
-// as saved is there after SIGKILL, no commit is there in part, what no storage takes is refused, and
-// memory stays bounded.
+// as saved is there after SIGKILL, no commit is there in part, a commit too large for the storage
+// is refused, and memory stays bounded.
 //
 // ZEZE_LARGE_COMMITS=60000x20000,1000000x2000 gives other numbers and sizes.
 

@@ -1,8 +1,8 @@
 // The process that the test of large commits kills: zeze_large_workload PLACE MODE COUNT BYTES
 //
 // PLACE is a directory or the address of a database, MODE "whole" or "groups". With default options
-// it commits COUNT documents of BYTES as fast as it can, one of 300 MB that no storage takes, saves,
-// says "durable", and goes on.
+// it commits COUNT documents of BYTES as fast as it can, tries one of 300 MB, which every storage
+// refuses, saves, says "durable", and goes on.
 
 #include <atomic>
 #include <chrono>

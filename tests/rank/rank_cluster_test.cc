@@ -1,4 +1,5 @@
-// Boards of servers that are killed, stopped and badly connected: at the end they equal the records.
+// Servers with boards are killed, stopped and badly connected: at the end the boards equal the
+// records.
 
 #include <charconv>
 #include <chrono>

@@ -1,8 +1,9 @@
 // The C++ names of what a schema defines, and the check that no two of them are the same.
 //
-// A name keeps the schema's spelling, unless the generated struct or class needs it for itself: then
-// it gets a '_' (no name of a schema ends in one). Two names of the schema that would become one in
-// C++ are an error: a table tX and a constant ktX, a variable c with an enum and a variable c_enum.
+// A name keeps the schema's spelling, unless the generated struct or class needs it for itself;
+// then it gets a '_' (no name in a schema ends in one). Two names in the schema that would become
+// the same in C++ are an error: a table tX and a constant ktX, or a variable c with an enum and a
+// variable c_enum.
 
 #pragma once
 

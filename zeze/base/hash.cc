@@ -1,7 +1,6 @@
 #include "zeze/base/hash.h"
 
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/name_hash.h"
 
 namespace zeze {
@@ -39,7 +39,7 @@ std::uint64_t RandomSeed() {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) == static_cast<ssize_t>(sizeof seed)) return seed;
   // A kernel without random numbers: the place of the stack and the time are hard to guess.
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const auto now = SystemClock().Now().count();
   return Mix(reinterpret_cast<std::uintptr_t>(&seed)) ^ Mix(static_cast<std::uint64_t>(now)) ^
          static_cast<std::uint64_t>(getpid());
 }

@@ -3,7 +3,7 @@
 //   std::uint64_t hash = zeze::HashOf(std::string_view("some key"));
 //   boost::unordered_flat_map<std::string, Session, zeze::SeededHash> sessions;
 //
-// Keys may be chosen by strangers. The seed is therefore random in every process, so that nobody can
+// Strangers may choose keys. The seed is therefore random in every process, so that they cannot
 // send keys that all fall into one place. No hash from here may be stored or sent: for ids and for
 // spreading keys over servers see name_hash.h.
 //

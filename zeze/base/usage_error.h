@@ -2,9 +2,9 @@
 //
 //   ZEZE_REQUIRE(index < size(), fmt::format("index {} of a list of {}", index, size()));
 //
-// A slip of user code ends the work in hand, not the process: the exception rolls the procedure back
-// and its message names the place. A broken invariant of the library itself is a ZEZE_CHECK
-// (check.h), a failure that a correct caller must expect is an Error (result.h).
+// A slip of user code ends the work in hand, not the process: the exception rolls the procedure
+// back, and its message names the place. A broken invariant of the library itself is a ZEZE_CHECK
+// (check.h); a failure that a correct caller must expect is an Error (result.h).
 
 #pragma once
 

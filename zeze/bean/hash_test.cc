@@ -18,8 +18,8 @@
 namespace zeze {
 namespace {
 
-// A player knows this source and its constants, but not the seed. These keys all fell into one place
-// while the seed was a constant: every second variable undoes what the first did to the hash.
+// A player knows this source and its constants, but not the seed. While the seed was a constant,
+// these keys all fell into one place: every second variable undoes what the first did to the hash.
 class KeysOfAnAttacker {
  public:
   struct Key {

@@ -184,8 +184,8 @@ Schema DescribeBean();
 template <typename K, BeanType V>
 TableSchema DescribeTable(const TableDescription& options);
 
-// Whether a value of the table can exceed what readers accept: a bean that holds itself can be nested
-// too deep, a decimal need not be a number. All other values are readable by their type.
+// Whether a value of the table can exceed what readers accept: a bean that holds itself can be
+// nested too deep, a decimal need not be a number. All other values are readable by their type.
 bool CanBeUnreadable(const TableSchema& table);
 
 struct CompatibilityOptions {

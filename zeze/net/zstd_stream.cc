@@ -27,7 +27,7 @@ constexpr int kWindowLogMax = 23;
 
 constexpr std::size_t kPieceBytes = 16 * 1024;
 
-// Of the format (RFC 8878): what a frame with an unknown content begins with, and the largest block.
+// From RFC 8878: the header of a frame whose content size is unknown, and the largest block.
 constexpr char kFrameHeader[] = {'\x28', '\xb5', '\x2f', '\xfd', 0, (kWindowLog - 10) << 3};
 constexpr std::size_t kBlockBytesMax = std::size_t{1} << kWindowLog;
 

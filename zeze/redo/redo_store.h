@@ -121,11 +121,11 @@ class RedoJournal {
   // a copy stays here for ever.
   Result<void> Skip(std::int64_t id);
 
-  // An operator: the server has done tasks of a store that is lost, up to this one. The tasks of this
+  // An operator: the server has done the tasks of a lost store, up to server_id. The tasks of this
   // store from first_new on get the ids after it. A new store has nothing confirmed, and all of its
-  // tasks are new. In a store that was restored from a copy those are new that were added after the
-  // copy was made: the server has done the ones before, or it would have no others. Of these, the
-  // ones that were not confirmed are kept like skipped ones. Nothing may be added meanwhile.
+  // tasks are new. In a store that was restored from a copy, the tasks added after the copy was
+  // made are new; the server has done the older ones, because it runs tasks in order. Older tasks
+  // that were not confirmed are kept like skipped ones. Nothing may be added meanwhile.
   Result<void> Adopt(std::int64_t server_id, std::int64_t server_chain, std::int64_t first_new = 1);
 
   // Called after tasks were added, by whoever added them: it must not wait.

@@ -29,8 +29,8 @@
 namespace zeze {
 
 // Thrown by a writer instead of writing what no reader would accept: beans nested deeper than
-// kBeanDepthMax, more than kEncodedBytesMax, a decimal that is not a number. In a procedure it rolls
-// back like every exception.
+// kBeanDepthMax, more than kEncodedBytesMax, a decimal that is not a number. A procedure that
+// throws it is rolled back, as after every exception.
 class EncodeError : public UsageError {
  public:
   using UsageError::UsageError;

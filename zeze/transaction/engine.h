@@ -65,11 +65,11 @@ struct EngineOptions {
   // How long a procedure that writes waits while the storage takes nothing; then it fails with
   // kBusy, and those after it immediately, until something was saved.
   std::chrono::nanoseconds room_wait_max = std::chrono::seconds(30);
-  // How long a durable procedure waits to be saved; then it returns kUnknown: everybody sees what it
-  // did, and it will be saved unless the process ends before.
+  // How long a durable procedure waits to be saved; then it returns kUnknown: its changes are
+  // visible, and they will be saved unless the process ends before.
   std::chrono::nanoseconds durable_wait_max = std::chrono::seconds(60);
-  // AfterDurable actions that may wait for their flush or for their turn; beyond it a procedure that
-  // registers one fails with kBusy.
+  // How many AfterDurable actions may wait for their flush or for their turn; beyond that, a
+  // procedure that registers one fails with kBusy.
   std::size_t after_durable_max = 1'000'000;
   // The storage says that this process has lost its rights for ever; nothing is saved any more.
   // Called once, on any thread: end the process.
@@ -153,8 +153,8 @@ class Engine {
   Result<void> Reduce(std::string_view global_key, Right to);
 
   // The same without waiting: the right is lowered when this returns; `saved` runs when the storage
-  // has everything, immediately or on the flushing thread, so it must not wait. Never, if nothing is
-  // saved any more.
+  // has everything, immediately or on the flushing thread, so it must not wait. It never runs if
+  // nothing is saved any more.
   void ReduceThen(std::string_view global_key, Right to, Task saved);
 
   // Every right that this process has, or has lowered and not yet saved what it did under it.

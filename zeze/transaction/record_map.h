@@ -99,8 +99,8 @@ class RecordMap {
   void Snapshot(Participant& by, std::size_t shard, std::vector<Record*>& records) const;
 
   // Appends the records of slots [from, from + count) of a shard; returns the next position, or 0
-  // when the shard is done. Positions change when a shard grows: records may be missed then, or come
-  // again.
+  // when the shard is done. Positions change when a shard grows: then records may be missed, or
+  // appended twice.
   std::size_t Scan(Participant& by, std::size_t shard, std::size_t from, std::size_t count,
                    std::vector<Record*>& records) const;
 

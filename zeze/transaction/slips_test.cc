@@ -1,5 +1,5 @@
-// No slip of a procedure ends the process: it rolls back, the log names the place, and the next call
-// is answered.
+// No slip of a procedure ends the process: the procedure rolls back, the log names the place, and
+// the next call is answered.
 
 #include <chrono>
 #include <cstdint>

@@ -166,8 +166,8 @@ class Transaction {
   // The actions of an engine run one at a time on a thread of their own, so they may run procedures
   // and wait for them; one that waits long delays the others: post such work to a pool. The actions
   // of a transaction run in the order of registration, those of transactions that depend on each
-  // other in the order of their commits. Engine::Stop returns after all of them have run; procedures
-  // that they call meanwhile get kClosed. A crash, or Abandon, may lose actions whose data is saved.
+  // other in the order of their commits. Engine::Stop returns after all of them have run; meanwhile
+  // procedures that they call get kClosed. A crash or Abandon may lose actions whose data is saved.
   //
   // The procedure fails with kBusy if EngineOptions::after_durable_max actions wait already.
   void AfterDurable(Task action);
@@ -187,8 +187,8 @@ class Transaction {
 
   // The transaction's entry for the record, read and checked. Throws TransactionAborted.
   // Null: the record was evicted; find it again.
-  // `overwrite`: the caller replaces or removes the record whatever is in it, also a row that cannot
-  // be decoded.
+  // `overwrite`: the caller replaces or removes the record whatever it holds, even a row that
+  // cannot be decoded.
   internal::Access* Open(TableBase& table, internal::Record& record, bool for_write,
                          bool overwrite = false);
   internal::Access& at(std::size_t index) { return accesses_[index]; }

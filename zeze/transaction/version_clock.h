@@ -3,9 +3,9 @@
 //
 // Versions are unique numbers, drawn in blocks by each context. They are a coarse clock, too: a
 // version is never below the floor at the moment of the change, and the floor only rises. A
-// transaction that took the floor and then found all its reads unchanged knows of each record with a
-// version below it: changed before that check, not since. So it need not check again
-// (docs/architecture.md, rule 7, has the argument).
+// transaction that took the floor and then found all its reads unchanged knows that every record
+// with a version below the floor was changed before that check and not since. So it need not check
+// again (docs/architecture.md, rule 7, has the argument).
 
 #pragma once
 
@@ -58,7 +58,7 @@ class VersionClock {
            lowered_.load(std::memory_order_seq_cst) == moment.lowered;
   }
 
-  // A record with this version is evicted. Called with its lock held, before it can be loaded again.
+  // A record with this version is evicted. Called with its lock held, before it can be reloaded.
   void NoteEvicted(std::uint64_t version) {
     if ((version & kLoad) != 0) return;
     std::uint64_t last = evicted_.load(std::memory_order_relaxed);

@@ -144,7 +144,7 @@ test("connect fails within a bound, with what was tried and why it failed", asyn
   assert.equal(world.client.state, "ready");
 });
 
-test("a client that was replaced by a newer login stays away until it is told to return", async () => {
+test("a client replaced by a newer login stays away until it is told to return", async () => {
   const world = new World();
   const kicks: BReportError[] = [];
   world.client.onKicked((kick) => kicks.push(kick));

@@ -47,9 +47,9 @@ enum class Refusal : std::uint8_t {
   kForgedToken,   // The signature is wrong.
   kExpiredToken,
   kReplayedToken,
-  kUnboundToken,     // Of another connection.
-  kUnsuitableToken,  // Genuine, but for another audience or version, too long, or issued before this
-                     // gateway started.
+  kUnboundToken,     // Issued for another connection.
+  kUnsuitableToken,  // Genuine, but for another audience or version, too long, or issued before
+                     // this gateway started.
   kNotChecked,       // The authenticator could not tell.
   kTooManyTokens,    // No more of them can be remembered.
   kOversizeFrame,

@@ -44,8 +44,8 @@ namespace {
 // again.
 constexpr std::int32_t kLoginModules[] = {11013, 11100};
 
-// What a misconfigured server does again and again, about once a second, is logged the first time and
-// every so many times.
+// A misconfigured server repeats its mistake about once a second. The first one is logged, and then
+// every kSayAgain-th.
 constexpr std::uint64_t kSayAgain = 30;
 
 bool HasLogin(const std::vector<std::int32_t>& modules) {

@@ -78,9 +78,9 @@ class ProviderDirectory {
   std::optional<ProviderId> Announce(ProviderId provider, std::shared_ptr<ProviderGauge> gauge,
                                      const Zeze::Builtin::Provider::BAnnounceProviderInfo& info);
 
-  // From now on it offers these modules to all clients (Bind), or only to those that it binds one by
-  // one (Subscribe). Returns the names under which they are registered. Changes nothing and fails
-  // with kNotFound if the server has not announced itself, and as CheckKind does.
+  // From now on the server offers these modules to all clients (Bind), or only to clients that it
+  // binds one by one (Subscribe). Returns the names under which they are registered. Changes
+  // nothing and fails with kNotFound if the server has not announced itself, and as CheckKind does.
   Result<std::vector<std::string>> Bind(ProviderId provider, const Modules& modules);
   Result<std::vector<std::string>> Subscribe(ProviderId provider, const Modules& modules);
   bool Unbind(ProviderId provider, const Modules& modules);

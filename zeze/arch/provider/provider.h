@@ -94,8 +94,8 @@ class Provider {
 
   // Another server has bound a client for dynamic modules that were bound to this one: from now on
   // their messages go there. Not called if this server has unbound the client itself, or bound it
-  // again since. After what the client has sent to this server before; on a worker. Only our gateway
-  // tells it; those of Zeze 1.6 say nothing.
+  // again since. Called on a worker, after the messages that the client sent to this server before.
+  // Only our gateway reports it; gateways of Zeze 1.6 do not.
   using UnboundHandler = std::function<void(const LinkAddress& address,
                                             const Zeze::Builtin::Provider::BUnbound& taken)>;
   void OnUnbound(UnboundHandler handler);

@@ -7,8 +7,8 @@
 //
 // Two ways lead to the board:
 //
-//   here      one transaction changes the group and removes the record. Always right, at any server;
-//             but the group's record travels to this one.
+//   here      one transaction changes the group and removes the record. Always right, at any
+//             server; but the group's record travels to this one.
 //   delivery  a message brings many updates of a group to the server that owns it. They are saved
 //             here before they are sent, and saved there before they are acknowledged; then the
 //             records are removed, if they have not changed meanwhile.

@@ -49,7 +49,7 @@ class AlarmClock {
   struct Options {
     Clock* clock = &SystemClock();
     std::string name = "timer";
-    // Somebody has set the wall clock back by a second or more. Called on the thread of this object.
+    // The wall clock was set back by a second or more. Called on the thread of this object.
     std::function<void()> on_set_back = nullptr;
   };
 

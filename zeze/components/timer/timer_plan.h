@@ -80,8 +80,9 @@ bool AdvanceTimer(TimerBean& timer, std::int64_t now, std::int64_t grace);
 // Nobody looked at the timer until now. False: nothing is left of it.
 bool ApplyMisfire(TimerBean& timer, std::int64_t now, std::int64_t grace);
 
-// A timer that was scheduled, or ran, more than an hour from now was planned by a clock that was wrong
-// and has been set back. It is planned anew, so far ahead as it was then. False: that is not so.
+// A timer that was scheduled, or ran, more than an hour from now was planned while the clock was
+// wrong; the clock has been set back since. The timer is planned anew, as far ahead as it was then.
+// False: the timer was planned by a right clock, and nothing changed.
 bool HealPlan(TimerBean& timer, std::int64_t now);
 
 // Whether both mean the same, apart from how far they are.

@@ -33,12 +33,13 @@ using TimerTables = Zeze::Builtin::Timer::ModuleTimerBase;
 using TimerRoot = Zeze::Builtin::Timer::BNodeRoot;
 using TimerNode = Zeze::Builtin::Timer::BNode;
 
-// Whether a server may have what another one has left. The serial is that of the other's last start;
-// it does not matter any more once somebody has taken over a part, until the other one is back.
+// Whether a server may take over the timers that a lost server has left. The serial is that of the
+// lost server's last start; once a server has taken over a part, the serial does not matter until
+// the lost server is back.
 enum class TakeOverChoice : std::uint8_t {
   kTake,
-  kNothing,  // It has left nothing, or has come back, or somebody else was faster.
-  kNewer,    // Of a newer program: this one might not understand it.
+  kNothing,  // It has left nothing, or has come back, or another server was faster.
+  kNewer,    // A newer program left it: this one might not understand it.
   kUnable,   // It has timers for which this server has no handlers.
 };
 TakeOverChoice ChooseTakeOver(const TimerRoot* source, std::int64_t serial, std::int64_t version);

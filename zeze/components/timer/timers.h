@@ -52,11 +52,11 @@ namespace zeze {
 struct TimerInfo;
 
 struct TimersOptions {
-  // Timers that share a record, at most, and how long that may be. A timer whose data are longer has
-  // a record of its own.
+  // How many timers share a record at most, and how long that record may be. A timer whose data are
+  // longer has a record of its own.
   std::size_t timers_per_node = 50;
   std::size_t node_bytes_max = 64 * 1024;
-  // Of the program; timers of newer ones are left alone. Absent: the application's main version.
+  // Timers of programs with a newer version are left alone. Absent: the application's main version.
   std::optional<std::int64_t> version = std::nullopt;
 
   // An occurrence that is later than this is missed: its misfire policy counts.
@@ -196,7 +196,7 @@ class Timers final : public TimerTables {
 
   // --- in memory only: for what ends with the process ---
 
-  // Runs on a thread of the timers, unless it is canceled before. Also after a commit: see AfterCommit.
+  // Runs the task on a thread of the timers, unless canceled. Usable in Transaction::AfterCommit.
   std::int64_t ScheduleLocal(std::chrono::milliseconds delay, Task task);
   bool CancelLocal(std::int64_t local_timer);
   // The same in two steps, for those who must know the number before the moment comes to set it.

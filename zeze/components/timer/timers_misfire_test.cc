@@ -270,7 +270,8 @@ TEST_F(TimersTest, TheWallClockIsFollowed) {
   server->told.Await(2);
 }
 
-// It was a year ahead for a while: what ran, or was scheduled, by it goes on when it is right again.
+// The clock was a year ahead for a while. Timers that ran or were scheduled meanwhile go on when it
+// is right again.
 TEST_F(TimersTest, AWallClockThatWasWrongForAWhileLeavesNoTimerBehind) {
   Open();
   const std::string daily = server->Schedule(TimerSpec::Cron("count", "0 0 5 * * ?", "UTC"));

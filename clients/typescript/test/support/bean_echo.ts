@@ -45,7 +45,7 @@ export interface Encoded {
   readonly bytes: Uint8Array;
 }
 
-// One seed for all runs: with seeds of their own they would write maps and sets in different orders.
+// One seed for all runs: with different seeds they would write maps and sets in different orders.
 const env = { ...process.env, ZEZE_HASH_SEED: "1" };
 
 function run(args: readonly string[], input: string): string[] {

@@ -5,9 +5,10 @@
 //     return logins.LogoutAllOf(lost, proceed);
 //   });
 //
-// The service manager asks until a server has said that it is done, across crashes of the servers it
-// asked. A server that cannot finish, because the lease of the lost one still lasts, refuses, and
-// goes on by itself: first after a quarter of a second, then at growing pauses up to five seconds.
+// The service manager asks until a server has said that the work is done, even if servers it asked
+// crash. A server that cannot finish because the lease of the lost server still lasts refuses, and
+// tries again by itself: first after a quarter of a second, then at growing pauses up to five
+// seconds.
 
 #pragma once
 
