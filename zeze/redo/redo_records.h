@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/field.h"
 #include "zeze/serialize/binary.h"
@@ -98,5 +99,28 @@ struct MarkRecord {
   void Encode(ByteWriter& out) const { EncodeFields(*this, out); }
   void Decode(ByteReader& in) { DecodeFields(*this, in); }
 };
+
+// The key of a row: the queue's number and a number of eight bytes, big-endian, so that rows are in
+// the order of both.
+inline std::string RowKey(std::int32_t queue, std::int64_t number) {
+  ByteWriter out;
+  out.WriteInt4BigEndian(queue);
+  out.WriteLong8BigEndian(number);
+  return out.Release();
+}
+
+struct ParsedRowKey {
+  std::int32_t queue = 0;
+  std::int64_t number = 0;
+};
+
+inline Result<ParsedRowKey> ParseRowKey(std::string_view bytes) {
+  ByteReader in(bytes);
+  const ParsedRowKey key{.queue = in.ReadInt4BigEndian(), .number = in.ReadLong8BigEndian()};
+  if (!in.ok() || in.remaining() != 0) {
+    return Error(ErrorCode::kCorrupt, "a row of the redo store has a key that it never wrote");
+  }
+  return key;
+}
 
 }  // namespace zeze::redo

@@ -194,17 +194,17 @@ class RedoStore {
 
   Clock& clock() const { return clock_; }
 
-  // Of this layer.
-  struct Group;
-  struct PendingAdd;
-
  private:
   friend class RedoJournal;
+  struct Group;
+  struct PendingAdd;
 
   RedoStore(std::unique_ptr<Storage> storage, Clock& clock)
       : storage_(std::move(storage)), clock_(clock) {}
 
   Result<void> Load(bool read_only);
+  // Returns the id of the last task.
+  Result<std::int64_t> Commit(RedoJournal& journal, std::span<const NewRedoTask> tasks);
   Result<void> Commit(PendingAdd& add);
   Result<void> Write(Group& group);
   std::int64_t NowMs() const;
