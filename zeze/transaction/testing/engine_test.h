@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -117,6 +118,13 @@ class EngineTest : public ::testing::Test {
       sum += context.logs[0].size() + context.logs[1].size();
     });
     return sum;
+  }
+
+  // For actions, which run on a thread of their own.
+  static void AwaitCount(const std::atomic<int>& count, int wanted) {
+    const auto deadline = SystemClock().Now() + std::chrono::minutes(1);
+    while (count < wanted && SystemClock().Now() < deadline) std::this_thread::yield();
+    EXPECT_EQ(wanted, count);
   }
 
   // Gives `other` the chance to do what it must not do yet. Waits in vain if all is well, so only
