@@ -152,7 +152,7 @@ int PrintSettings(ElementKind kind, std::string_view name) {
     }
     if (count++ == 0) std::cout << fmt::format("<{}>\n", ElementName(kind));
     std::cout << fmt::format("  {}{}\n      {}; default \"{}\"\n", setting.name,
-                             setting.used ? "" : "   (accepted, not used yet)", KindName(setting),
+                             setting.used ? "" : "   (accepted, without effect)", KindName(setting),
                              setting.default_value);
     if (!setting.help.empty()) std::cout << "      " << setting.help << '\n';
   }

@@ -340,7 +340,7 @@ class Builder {
       std::string name =
           fmt::format("{} of <{}>", value.setting->name, ElementName(section.kind()));
       diagnostics_.NoteOnce(section.location(),
-                            fmt::format("{} is accepted, but not used by this version", name));
+                            fmt::format("{} is accepted, but has no effect in this version", name));
       if (std::find(config_.unused.begin(), config_.unused.end(), name) == config_.unused.end()) {
         config_.unused.push_back(std::move(name));
       }

@@ -128,13 +128,16 @@ TEST_F(ConfigTest, KnowsEverySettingAndItsDefaultIsRight) {
   }
 }
 
-TEST_F(ConfigTest, SettingsWithoutMeaningYetAreListed) {
-  Parse(R"(<zeze History="ids" CheckpointFlushMode="MultiThread" NoDatabase="false"/>)");
+TEST_F(ConfigTest, SettingsWithoutEffectAreListed) {
+  const Config config =
+      Parse(R"(<zeze History="ids" CheckpointFlushMode="MultiThread" NoDatabase="false"/>)");
 
   EXPECT_EQ(diagnostics_.warning_count(), 0u);
-  EXPECT_THAT(Said(),
-              AllOf(HasSubstr("note: History of <zeze> is accepted, but not used by this version"),
-                    HasSubstr("CheckpointFlushMode"), HasSubstr("NoDatabase")));
+  EXPECT_THAT(
+      Said(),
+      AllOf(HasSubstr("note: History of <zeze> is accepted, but has no effect in this version"),
+            HasSubstr("CheckpointFlushMode"), HasSubstr("NoDatabase")));
+  EXPECT_THAT(config.Format(), ::testing::ContainsRegex("History +\"ids\" +.*, without effect"));
 }
 
 TEST_F(ConfigTest, UnknownAttributesAreWarnedAboutWithASuggestion) {

@@ -56,7 +56,7 @@ class Formatter {
         continue;
       lines_.push_back({.name = std::string(value.setting->name),
                         .value = Shown(value),
-                        .source = value.source + (value.setting->used ? "" : ", not used yet"),
+                        .source = value.source + (value.setting->used ? "" : ", without effect"),
                         .help = std::string(value.setting->help)});
     }
   }
