@@ -7,7 +7,7 @@
 //   if (edit) edit->level += 1;                     // The transaction's own copy.
 //   roles.GetOrAdd(tx, id)->name = "new";
 //   roles.Walk([](std::int64_t id, const BRole& role) { return true; });   // Outside transactions.
-//   roles.WalkKeys(zeze::KeyRange<std::int64_t>::Between(1, 100), [](std::int64_t) { return true; });
+//   roles.WalkKeys(zeze::KeyRange<std::int64_t>::Between(1, 9), [](std::int64_t) { return true; });
 
 #pragma once
 
@@ -269,7 +269,7 @@ class Table final : public TableBase {
 
   // Called after each commit that changed a record, in commit order, before the procedure's own
   // after-commit actions. zeze/bean/difference.h says precisely what changed between the two
-  // values. A listener must not run procedures that write (they fail with kLogicError), nor wait for
+  // values. A listener must not run procedures that write (they fail with kLogicError) or wait for
   // another thread that does. Returns a number for RemoveListener.
   std::size_t AddListener(Listener listener) {
     const std::lock_guard lock(listeners_mutex_);

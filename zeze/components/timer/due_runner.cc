@@ -51,9 +51,10 @@ struct Usage {
   }
 };
 
-// Gives the core to a thread that was woken on it meanwhile, so that this waits for one timer, not for
-// a batch of them. A thread that computes all the time, of this process or another one, keeps the core
-// for long: then no more is given away than a quarter of what is used. One object for each thread.
+// Gives the core to a thread that was woken on it meanwhile, so that this thread waits for one
+// timer, not for a batch of them. A thread that computes all the time, of this process or another
+// one, keeps the core for long: then no more is given away than a quarter of what is used. One
+// object for each thread.
 class Courtesy {
  public:
   // After a timer that began then.
