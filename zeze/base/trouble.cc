@@ -20,10 +20,11 @@ double Seconds(std::chrono::nanoseconds time) {
 
 Trouble::Trouble(Options options) : options_(std::move(options)), delay_(options_.first_delay) {}
 
-std::chrono::nanoseconds Trouble::Failed(std::string_view message, std::chrono::nanoseconds now) {
+std::chrono::nanoseconds Trouble::Failed(std::string_view message, std::chrono::nanoseconds now,
+                                         std::chrono::nanoseconds began) {
   message_ = message;
   if (++tries_ == 1) {
-    since_ = now;
+    since_ = began;
     next_line_ = now + kLinePeriod;
     ZEZE_LOG_ERROR("{}: {}. It is tried again until it works.", options_.what, message_);
   } else if (now >= next_line_) {

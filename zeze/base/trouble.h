@@ -28,13 +28,18 @@ class Trouble {
 
   explicit Trouble(Options options);
 
-  // Notes a failure; returns how long to wait before the next try.
-  std::chrono::nanoseconds Failed(std::string_view message, std::chrono::nanoseconds now);
+  // Notes a failure; returns how long to wait before the next try. `began`: when this try began, if
+  // it may have taken long.
+  std::chrono::nanoseconds Failed(std::string_view message, std::chrono::nanoseconds now,
+                                  std::chrono::nanoseconds began);
+  std::chrono::nanoseconds Failed(std::string_view message, std::chrono::nanoseconds now) {
+    return Failed(message, now, now);
+  }
   void Over(std::chrono::nanoseconds now);
 
   bool active() const { return tries_ != 0; }
-  // The first failure, failures since then, the last message, the moment of the next try; only
-  // while active.
+  // The beginning of the first try that failed, failures since then, the last message, the moment
+  // of the next try; only while active.
   std::chrono::nanoseconds since() const { return since_; }
   std::uint64_t tries() const { return tries_; }
   const std::string& message() const { return message_; }

@@ -38,6 +38,16 @@ TEST(Trouble, GrowsToItsMaximumAndStartsAgainWhenItIsOver) {
                                        "error: it fails: why. It is tried again until it works."));
 }
 
+TEST(Trouble, CountsTheTimeOfATryThatTookLong) {
+  testing::CapturedLog log;
+  Trouble trouble({.what = "it fails", .over = "it works"});
+  trouble.Failed("no answer", seconds(20), seconds(10));
+  EXPECT_EQ(seconds(10), trouble.since());
+  trouble.Failed("no answer", seconds(31), seconds(21));
+  trouble.Over(seconds(33));
+  EXPECT_EQ("warning: it works after 23.0 s, 2 tries that failed", log.lines().back());
+}
+
 TEST(Trouble, SaysOnceAMinuteThatItLasts) {
   testing::CapturedLog log;
   Trouble trouble({.what = "it fails", .over = "it works"});

@@ -59,7 +59,7 @@ void Engine::WantFlush() {
   wake_.NotifyAll();
 }
 
-void Engine::WantUrgentFlush() {
+void Engine::WakeForUrgentFlush() {
   const MutexLock lock(mutex_);
   if (urgent_wanted_) return;
   urgent_wanted_ = true;
@@ -102,7 +102,7 @@ void Engine::CheckpointLoop() {
       due = std::min(due, again);
       continue;
     }
-    {
+    if (flush) {
       const MutexLock lock(mutex_);
       clean_wanted_ = true;  // What was saved can be evicted.
       wake_.NotifyAll();

@@ -106,15 +106,27 @@ void Checkpoint::Drain() {
 }
 
 Result<void> Checkpoint::FlushUrgent() {
-  return Flush(Scope::kUrgent);
+  const MutexLock lock(mutex_);
+  while (running_) changed_.Wait(mutex_);
+  if (abandoned_ || !urgent_) return {};
+  return RunExclusive(Scope::kUrgent);
+}
+
+void Checkpoint::WantUrgent() {
+  const MutexLock lock(mutex_);
+  WakeForUrgent();
+}
+
+void Checkpoint::WakeForUrgent() {
+  urgent_ = true;
+  engine_.WakeForUrgentFlush();
 }
 
 bool Checkpoint::Await(DurabilityTicket& ticket, FunctionRef<std::vector<Task>()> leftover) {
   const MutexLock lock(mutex_);
   const std::chrono::nanoseconds deadline = options_.clock->Now() + options_.durable_wait_max;
   while (!ticket.done.load(std::memory_order_acquire)) {
-    const std::chrono::nanoseconds now = options_.clock->Now();
-    if (abandoned_ || now >= deadline) {
+    if (abandoned_ || options_.clock->Now() >= deadline) {
       ticket.owned = true;  // A log or a group still names it.
       if (abandoned_) return false;
       std::vector<Task> more = leftover();
@@ -123,14 +135,9 @@ bool Checkpoint::Await(DurabilityTicket& ticket, FunctionRef<std::vector<Task>()
       if (ticket.order == 0) ticket.order = NextActionOrder();
       return false;
     }
-    // Whoever finds the storage failing waits for the same moment as all others.
-    if (running_) {
-      options_.clock->WaitUntil(changed_, mutex_, deadline);
-    } else if (trouble_.active() && now < trouble_.next_try()) {
-      options_.clock->WaitUntil(changed_, mutex_, std::min(deadline, trouble_.next_try()));
-    } else {
-      static_cast<void>(RunExclusive(Scope::kUrgent).ok());
-    }
+    // The checkpoint's own thread flushes: a storage that hangs must not keep the caller.
+    if (!running_) WakeForUrgent();
+    options_.clock->WaitUntil(changed_, mutex_, deadline);
   }
   return true;
 }
@@ -156,6 +163,7 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   const auto begin = options_.clock->Now();
   running_ = true;
   running_since_ = begin;
+  if (scope != Scope::kNothing) urgent_ = false;
   mutex_.Unlock();
   Result<Done> result = Run(scope);
   const auto end = options_.clock->Now();
@@ -166,6 +174,7 @@ Result<void> Checkpoint::RunExclusive(Scope scope) {
   if (!result.ok()) {
     fenced = result.error().code() == ErrorCode::kFenced && !fenced_.exchange(true);
     NoteFailure(result.error());
+    urgent_ = true;
   } else if (scope != Scope::kNothing) {
     const Done& done = result.value();
     ++statistics_.flushes;
@@ -234,7 +243,7 @@ void Checkpoint::NoteFailure(const Error& error) {
     default:
       break;
   }
-  trouble_.Failed(error.message(), options_.clock->Now());
+  trouble_.Failed(error.message(), options_.clock->Now(), running_since_);
 }
 
 Result<Checkpoint::Done> Checkpoint::Run(Scope scope) {

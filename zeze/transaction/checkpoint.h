@@ -103,13 +103,15 @@ class Checkpoint {
   // nothing is lost then, a later flush takes it along. Tries immediately, whatever failed before.
   Result<void> FlushAll();
 
-  // Blocks until the ticket's group is saved; flushes it itself if nobody else is flushing, and
-  // again, with growing pauses that all callers share, while the storage is unavailable. False: it
-  // is not saved after durable_wait_max, or never will be (Abandon). The ticket belongs to the
-  // checkpoint then, and what `leftover` returns runs after its actions, if it is saved later.
+  // Blocks until the ticket's group is saved, which the checkpoint's own thread does, again and
+  // again with growing pauses while the storage is unavailable. False: it is not saved after
+  // durable_wait_max, or never will be (Abandon). The ticket belongs to the checkpoint then, and
+  // what `leftover` returns runs after its actions, if it is saved later.
   bool Await(internal::DurabilityTicket& ticket, FunctionRef<std::vector<Task>()> leftover);
 
-  // Saves the groups that somebody waits for.
+  // Starts a flush soon, on the checkpoint's own thread, of the groups that somebody waits for.
+  void WantUrgent();
+  // Saves them, unless another flush has done so meanwhile.
   Result<void> FlushUrgent();
 
   // When the next try is due, if the storage failed the last one.
@@ -200,6 +202,7 @@ class Checkpoint {
 
   Result<void> Flush(Scope scope);
   Result<void> RunExclusive(Scope scope) ZEZE_REQUIRES(mutex_);
+  void WakeForUrgent() ZEZE_REQUIRES(mutex_);
   void NoteFailure(const Error& error) ZEZE_REQUIRES(mutex_);
   bool GrantRoom(internal::Context& context, std::uint64_t bytes, bool large) ZEZE_REQUIRES(mutex_);
   Error NoRoom(std::chrono::nanoseconds waited) ZEZE_REQUIRES(mutex_);
@@ -246,6 +249,7 @@ class Checkpoint {
   mutable Mutex mutex_;
   CondVar changed_;
   bool running_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool urgent_ ZEZE_GUARDED_BY(mutex_) = false;  // Somebody waits for a flush that begins now.
   std::chrono::nanoseconds running_since_ ZEZE_GUARDED_BY(mutex_){0};
   CheckpointStatistics statistics_ ZEZE_GUARDED_BY(mutex_);
   std::chrono::nanoseconds last_success_ ZEZE_GUARDED_BY(mutex_);

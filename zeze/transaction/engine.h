@@ -200,8 +200,8 @@ class Engine {
 
   // Starts a checkpoint soon, on its own thread.
   void WantFlush();
-  // The same, of what somebody waits for.
-  void WantUrgentFlush();
+  // The same for what somebody waits for: use Checkpoint::WantUrgent.
+  void WakeForUrgentFlush();
 
  private:
   friend class Transaction;

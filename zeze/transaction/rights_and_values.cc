@@ -282,7 +282,7 @@ void Engine::ReduceThen(std::string_view global_key, Right to, Task saved) {
   }
   context->participant.Leave();
   if (waits) {
-    WantUrgentFlush();
+    checkpoint_->WantUrgent();
   } else {
     saved();
   }

@@ -321,6 +321,20 @@ TEST_F(RoomTest, ADurableProcedureThatCannotBeSavedReturnsUnknownAndIsSavedLater
   EXPECT_EQ(1, durable);
 }
 
+TEST_F(RoomTest, ADurableProcedureDoesNotWaitForAStorageThatHangs) {
+  durable_ledger = true;
+  options.durable_wait_max = milliseconds(200);
+  OpenWithBags();
+  faulty.BlockFlushes();
+
+  EXPECT_EQ(result_code::kUnknown, Put(ledger, 1, 5));
+
+  faulty.AwaitBlockedFlushes(1);
+  faulty.UnblockFlushes();
+  EXPECT_TRUE(engine->CheckpointNow().ok());
+  EXPECT_EQ(5, Stored(ledger, 1));
+}
+
 // Cannot happen, because commits are checked. If it does, nobody is told that all is well.
 TEST_F(RoomTest, AStorageThatTakesLessThanItSaidIsReportedAsWhatItIs) {
   durable_ledger = true;

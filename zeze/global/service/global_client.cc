@@ -192,7 +192,7 @@ class GlobalClient::Impl {
       if (renewed.ok()) {
         trouble_.Over(now);
       } else {
-        due = now + trouble_.Failed(renewed.error().message(), now);
+        due = now + trouble_.Failed(renewed.error().message(), now, sent);
       }
       if (Result<std::map<std::int32_t, std::int64_t>> terms = fence_.Terms(); terms.ok()) {
         for (const auto& [shard, term] : terms.value()) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,6 +57,11 @@ class OldRedoServer {
     MutexLock lock(mutex_);
     last_id_ = id;
   }
+  // Called before the answer to somebody who only asks how far it is; null for nothing.
+  void SetOnAsked(std::function<void()> on_asked) {
+    MutexLock lock(mutex_);
+    on_asked_ = std::move(on_asked);
+  }
   // The database of an older day.
   void RollBack(std::size_t tasks) {
     MutexLock lock(mutex_);
@@ -91,6 +97,7 @@ class OldRedoServer {
  private:
   void Run(Request<redo::RunTask> request) {
     const redo::Task& task = request.argument();
+    if (task.prev_task_id == redo::kOnlyAsk) Asked();
     MutexLock lock(mutex_);
     if (task.prev_task_id >= 0) ++requests_;
     changed_.NotifyAll();
@@ -118,6 +125,15 @@ class OldRedoServer {
     static_cast<void>(request.Answer({.task_id = last_id_}).ok());
   }
 
+  void Asked() {
+    std::function<void()> on_asked;
+    {
+      MutexLock lock(mutex_);
+      on_asked = on_asked_;
+    }
+    if (on_asked) on_asked();
+  }
+
   IoThreads io_;
   Service service_;
   std::shared_ptr<Acceptor> acceptor_;
@@ -128,6 +144,7 @@ class OldRedoServer {
   std::vector<std::string> done_ ZEZE_GUARDED_BY(mutex_);
   std::vector<std::int64_t> ids_ ZEZE_GUARDED_BY(mutex_);
   std::vector<Request<redo::RunTask>> swallowed_ ZEZE_GUARDED_BY(mutex_);
+  std::function<void()> on_asked_ ZEZE_GUARDED_BY(mutex_);
   int requests_ ZEZE_GUARDED_BY(mutex_) = 0;
   int swallow_ ZEZE_GUARDED_BY(mutex_) = 0;
   bool swallow_done_ ZEZE_GUARDED_BY(mutex_) = false;
