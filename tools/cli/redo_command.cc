@@ -9,6 +9,7 @@
 #include <functional>
 #include <iostream>
 #include <istream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -231,25 +232,50 @@ Result<void> PrintQueue(RedoJournal& queue) {
 Result<redo::Answer> AskServer(const RedoArguments& arguments, const std::string& queue,
                                std::int64_t store_id);
 
-// How far the server is, and whether that is what this store has sent.
-Result<void> PrintServer(const RedoArguments& arguments, RedoJournal& queue) {
-  Result<redo::Answer> answer = AskServer(arguments, queue.name(), queue.store().id());
-  if (!answer.ok()) return answer.error();
-  const std::int64_t last = answer.value().task_id;
-  Result<std::optional<std::int64_t>> chain = queue.ChainAt(last);
+// Whose tasks a server has done.
+enum class Origin { kThisStore, kOtherStore, kOtherHistory };
+
+// The store must have been opened after the server answered: what the server has done is in it then.
+Result<Origin> OriginOf(const redo::Answer& answer, RedoJournal& queue) {
+  if (answer.store_id != 0 && answer.store_id != queue.store().id()) return Origin::kOtherStore;
+  if (answer.task_id > queue.added_id()) return Origin::kOtherHistory;
+  Result<std::optional<std::int64_t>> chain = queue.ChainAt(answer.task_id);
   if (!chain.ok()) return chain.error();
-  const bool other_store =
-      answer.value().store_id != 0 && answer.value().store_id != queue.store().id();
-  const bool other_history = last > queue.added_id() || (answer.value().chain != 0 && last > 0 &&
-                                                         answer.value().chain != chain.value());
-  std::cout << fmt::format("server     {} has done {}{}\n", arguments.servers.front(), last,
-                           other_store     ? ", of another store"
-                           : other_history ? ", which are not those of this store"
-                                           : "");
+  const bool same = answer.chain == 0 || answer.task_id <= 0 || answer.chain == chain.value();
+  return same ? Origin::kThisStore : Origin::kOtherHistory;
+}
+
+// How far the server is, and whether that is what this store has sent.
+Result<void> PrintServer(const RedoArguments& arguments, const redo::Answer& answer,
+                         RedoJournal& queue) {
+  Result<Origin> origin = OriginOf(answer, queue);
+  if (!origin.ok()) return origin.error();
+  std::cout << fmt::format(
+      "server     {} has done {}{}\n", arguments.servers.front(), answer.task_id,
+      origin.value() == Origin::kOtherStore     ? ", of another store"
+      : origin.value() == Origin::kOtherHistory ? ", which are not those of this store"
+                                                : "");
   return {};
 }
 
+// For each queue. The program that owns the store may go on meanwhile.
+Result<std::map<std::string, redo::Answer>> AskServer(const RedoArguments& arguments) {
+  std::map<std::string, redo::Answer> answers;
+  if (arguments.servers.empty()) return answers;
+  Result<std::shared_ptr<RedoStore>> store = LookAtStore(arguments);
+  if (!store.ok()) return store.error();
+  for (const std::string& name : store.value()->Queues()) {
+    if (!arguments.queue.empty() && name != arguments.queue) continue;
+    Result<redo::Answer> answer = AskServer(arguments, name, store.value()->id());
+    if (!answer.ok()) return answer.error();
+    answers.emplace(name, std::move(answer).value());
+  }
+  return answers;
+}
+
 Result<void> Status(const RedoArguments& arguments) {
+  Result<std::map<std::string, redo::Answer>> answers = AskServer(arguments);
+  if (!answers.ok()) return answers.error();
   Result<std::shared_ptr<RedoStore>> store = LookAtStore(arguments);
   if (!store.ok()) return store.error();
   std::vector<std::string> names = store.value()->Queues();
@@ -265,8 +291,12 @@ Result<void> Status(const RedoArguments& arguments) {
     Result<RedoJournal*> queue = store.value()->OpenQueue(name);
     if (!queue.ok()) return queue.error();
     if (Result<void> printed = PrintQueue(*queue.value()); !printed.ok()) return printed;
-    if (arguments.servers.empty()) continue;
-    if (Result<void> asked = PrintServer(arguments, *queue.value()); !asked.ok()) return asked;
+    const auto answer = answers.value().find(name);
+    if (answer == answers.value().end()) continue;
+    if (Result<void> printed = PrintServer(arguments, answer->second, *queue.value());
+        !printed.ok()) {
+      return printed;
+    }
   }
   return {};
 }
@@ -368,6 +398,15 @@ Result<void> Adopt(const RedoArguments& arguments) {
   Result<redo::Answer> answer = AskServer(arguments, arguments.queue, store.value()->id());
   if (!answer.ok()) return answer.error();
   const RedoPosition at = queue.value()->position();
+  Result<Origin> origin = OriginOf(answer.value(), *queue.value());
+  if (!origin.ok()) return origin.error();
+  // An old server does not say whose tasks it has done.
+  if (origin.value() == Origin::kThisStore && answer.value().chain != 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("the server has done tasks up to {} of this store: there is nothing "
+                             "to adopt",
+                             answer.value().task_id));
+  }
   std::cout << fmt::format(
       "The server has done tasks up to {} of another store. If this store takes its place, the {} "
       "tasks here get the ids from {} on. What the lost store had and the server has not done is "

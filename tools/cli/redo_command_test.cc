@@ -132,6 +132,22 @@ TEST_F(RedoCommandTest, LooksAtAStoreThatAProgramUses) {
   EXPECT_THAT(Redo({"status"}).said, HasSubstr("added      6"));
 }
 
+// The program goes on adding and sending while it is looked at: the server may be ahead of a look
+// that was taken before it was asked.
+TEST_F(RedoCommandTest, DoesNotTakeALiveStoreForAnotherOne) {
+  const auto store = RedoStore::Open({.directory = directory.File("store")}).value();
+  RedoJournal* queue = store->OpenQueue("q").value();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue->Add(1, "paid").ok());
+  server.SetOnAsked([&] {
+    EXPECT_TRUE(queue->Add(1, "paid").ok());
+    server.SetLast(6);
+  });
+
+  const std::string said = Redo({"status", "--server", address()}).said;
+
+  EXPECT_THAT(said, AllOf(HasSubstr("added      6"), HasSubstr("has done 6\n")));
+}
+
 TEST_F(RedoCommandTest, SaysWhatIsWrong) {
   EXPECT_THAT(Redo({"add", "--queue", "q", Lines("one\n")}).said,
               HasSubstr("line 1: \"one\" does not begin with the type of a task"));
