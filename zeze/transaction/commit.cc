@@ -46,6 +46,7 @@ Outcome Transaction::Finish(std::int64_t code) {
   if (failed_) return FinishFailed();
   if (aborted_) return Outcome::kConflict;
   if (code != result_code::kSuccess) {
+    ending_ = false;  // Without these actions the last parts cannot be repeated alone.
     std::erase_if(actions_, [](const Action& action) { return action.when == When::kDurable; });
     return FinishUnwritten(Outcome::kRolledBack);
   }
@@ -54,6 +55,7 @@ Outcome Transaction::Finish(std::int64_t code) {
     if (!IsWrite(access)) continue;
     if (IsUnchanged(access)) {
       access.state = AccessState::kRead;
+      unchanged_.push_back(static_cast<std::uint32_t>(i));
     } else {
       writes_.push_back(static_cast<std::uint32_t>(i));
     }

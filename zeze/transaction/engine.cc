@@ -309,9 +309,13 @@ std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, Transacti
 inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, ProcedureBody body,
                                         TransactionLevel level) {
   Transaction& tx = *context.transaction;
+  bool rewound = false;  // The body of this run has ended well: only what follows it runs again.
   for (int attempt = 1;; ++attempt) {
-    tx.Begin(name, level, attempt);
-    std::int64_t code = tx.RunBody(name, body);
+    if (!rewound) tx.Begin(name, level, attempt);
+    std::int64_t code = rewound ? result_code::kSuccess : tx.RunBody(name, body);
+    rewound = false;
+    if (!tx.ends_.empty() && code == result_code::kSuccess) [[unlikely]]
+      code = tx.RunEnds(name);
     if (tx.tells_writes_ && code == result_code::kSuccess) [[unlikely]] {
       code = tx.RunBody(name, [](Transaction& told) -> std::int64_t {
         told.TellWrites();
@@ -325,7 +329,8 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
       UseUp(context);
       const Result<void> room = checkpoint_->AwaitRoom(context, tx.row_bytes_);
       if (room.ok()) {
-        tx.Reset();
+        rewound = tx.RewindEnds();
+        if (!rewound) tx.Reset();
         --attempt;
         continue;
       }
@@ -340,6 +345,8 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
       }
       if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
       tx.TakeIntents();
+      rewound = tx.RewindEnds();
+      if (rewound) continue;
       tx.Reset();
       for (Record* record : tx.intents_) context.pins.Add(record);
       continue;

@@ -127,13 +127,17 @@ inline Access& Transaction::AddAccess(TableBase& table, Record& record, std::uin
   const bool first = count == kLinearMax + 1;
   const bool rebuild = first || count * 2 > index_.size();
   if (rebuild) index_.assign(first ? kLinearMax * 8 : index_.size() * 2, 0);
+  IndexAccesses(rebuild ? 0 : count - 1);
+  return access;
+}
+
+inline void Transaction::IndexAccesses(std::size_t from) {
   const std::size_t mask = index_.size() - 1;
-  for (std::size_t n = rebuild ? 0 : count - 1; n < count; ++n) {
+  for (std::size_t n = from; n < accesses_.size(); ++n) {
     std::size_t i = HashPointer(accesses_[n].record) & mask;
     while (index_[i] != 0) i = (i + 1) & mask;
     index_[i] = static_cast<std::uint32_t>(n + 1);
   }
-  return access;
 }
 
 Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool overwrite) {
@@ -423,6 +427,7 @@ std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body, std::stri
                            name.view()));
   const std::size_t undo_mark = undo_.size();
   const std::size_t action_mark = actions_.size();
+  const std::size_t end_mark = ends_.size();
   const std::uint64_t outer = std::exchange(savepoint_, ++last_savepoint_);
   const char* outer_name = std::exchange(name_, name.c_str());
   const std::int64_t code = [&] {
@@ -432,13 +437,14 @@ std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body, std::stri
   name_ = outer_name;
   savepoint_ = outer;
   if (aborted_ || failed_) throw TransactionAborted{};  // Ends the outer procedures as well.
-  if (code != result_code::kSuccess) RollbackTo(undo_mark, action_mark);
+  if (code != result_code::kSuccess) RollbackTo(undo_mark, action_mark, end_mark);
   std::string failure = std::exchange(failure_, {});
   if (cause != nullptr) *cause = std::move(failure);
   return code;
 }
 
-void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark) {
+void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark, std::size_t end_mark) {
+  ends_.resize(end_mark);
   while (undo_.size() > undo_mark) {
     const Undo undo = undo_.back();
     undo_.pop_back();
@@ -497,6 +503,84 @@ void Transaction::RequireDurable() {
   has_durable_ = true;
 }
 
+// --- last parts -------------------------------------------------------------------------------
+
+void Transaction::EndWith(std::function<std::int64_t(Transaction&)> part) {
+  ZEZE_REQUIRE(BodyRunsHere() && !ending_ && part != nullptr,
+               "EndWith was called without a last part, in one, or when the procedure did not run");
+  ends_.push_back(std::move(part));
+}
+
+void Transaction::Peek(FunctionRef<void()> look) {
+  ZEZE_REQUIRE(BodyRunsHere(), "Peek was called when the procedure did not run");
+  const std::size_t count = accesses_.size();
+  const std::size_t undo = undo_.size();
+  look();
+  const bool wrote =
+      undo_.size() != undo ||
+      std::any_of(accesses_.begin() + static_cast<std::ptrdiff_t>(count), accesses_.end(), IsWrite);
+  if (wrote) Refuse("a procedure wrote in Peek");
+  ForgetAccesses(count);
+}
+
+std::int64_t Transaction::RunEnds(ProcedureName name) {
+  if (aborted_ || failed_) return result_code::kAbortException;  // The body has swallowed it.
+  ending_ = true;
+  before_ends_ = {.accesses = accesses_.size(),
+                  .undo = undo_.size(),
+                  .actions = actions_.size(),
+                  .has_durable = has_durable_,
+                  .tells_writes = tells_writes_};
+  ++serial_;  // Handles that are given now are void if this is repeated.
+  savepoint_ = ++last_savepoint_;
+  std::int64_t code = result_code::kSuccess;
+  for (const auto& part : ends_) {
+    code = RunBody(name, part);
+    if (code != result_code::kSuccess || aborted_ || failed_) break;
+  }
+  return code;
+}
+
+bool Transaction::RewindEnds() {
+  const bool body_is_true = ending_ && !failed_ && FirstInvalid(before_ends_.accesses) == nullptr;
+  if (!body_is_true) return false;
+  for (const std::uint32_t i : unchanged_) accesses_[i].state = AccessState::kEdited;
+  actions_.resize(before_ends_.actions);
+  RollbackTo(before_ends_.undo, before_ends_.actions, ends_.size());
+  ForgetAccesses(before_ends_.accesses);
+  unchanged_.clear();
+  writes_.clear();
+  dirty_reads_.clear();
+  savepoint_ = 0;
+  aborted_ = false;
+  has_durable_ = before_ends_.has_durable;
+  tells_writes_ = before_ends_.tells_writes;
+  row_bytes_ = 0;
+  no_room_ = false;
+  culprit_ = nullptr;
+  return true;
+}
+
+// Those after the first `count`.
+void Transaction::ForgetAccesses(std::size_t count) {
+  if (accesses_.size() == count) return;
+  ++serial_;  // Handles tell their records by number.
+  for (std::size_t i = count; i < accesses_.size(); ++i) DisposeAccess(accesses_[i]);
+  accesses_.resize(count);
+  moment_ = {};
+  if (count <= kLinearMax) return;
+  index_.assign(index_.size(), 0);
+  IndexAccesses(0);
+}
+
+void Transaction::DisposeAccess(Access& access) {
+  const auto& values = access.table->values_;
+  if (access.working != nullptr) values.dispose(context_.participant, access.working);
+  const bool own_copy = values.in_record() && access.committed != nullptr &&
+                        access.committed != &internal::in_record_mark;
+  if (own_copy) values.dispose(context_.participant, access.committed);
+}
+
 void Transaction::RunActions(When outcome) {
   // An action may register more: by index, and moved out before it runs.
   for (std::size_t i = 0; i < actions_.size(); ++i) {
@@ -525,13 +609,7 @@ std::vector<Task> Transaction::TakeActionsAfterCommit() {
 }
 
 void Transaction::Reset() {
-  for (Access& access : accesses_) {
-    const auto& values = access.table->values_;
-    if (access.working != nullptr) values.dispose(context_.participant, access.working);
-    const bool own_copy = values.in_record() && access.committed != nullptr &&
-                          access.committed != &internal::in_record_mark;
-    if (own_copy) values.dispose(context_.participant, access.committed);
-  }
+  for (Access& access : accesses_) DisposeAccess(access);
   for (const Undo& undo : undo_) {
     if (undo.content == nullptr) continue;
     const auto& values = accesses_[undo.access].table->values_;
@@ -544,6 +622,9 @@ void Transaction::Reset() {
   accesses_.clear();
   undo_.clear();
   actions_.clear();
+  ends_.clear();
+  ending_ = false;
+  unchanged_.clear();
   writes_.clear();
   dirty_reads_.clear();
   fresh_.clear();

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -176,6 +177,21 @@ class Transaction {
   // if it had written a table that is durable at commit.
   void RequireDurable();
 
+  // A last part of the procedure. It runs after the body has ended well, with what the body wrote,
+  // and commits with it; any result but 0 rolls both back. If the last parts lose a race for
+  // records that only they have used, they alone run again, and the body does not: for a record
+  // that many write, after a body that takes long.
+  //
+  // Several run in the order of registration. Dropped if the nested procedure that registered it
+  // rolls back. Handles of the body are void in it. What it refers to must live until Engine::Call
+  // returns, and it must not register further parts.
+  void EndWith(std::function<std::int64_t(Transaction&)> part);
+
+  // Runs `look`, which only reads, and forgets what it has read: that may change without this
+  // procedure running again. Whoever acts on it looks again, in EndWith. Handles that were given
+  // before, or are given in it, are void after it; pointers that are given in it too.
+  void Peek(FunctionRef<void()> look);
+
   Engine& engine() const { return engine_; }
   const char* procedure_name() const { return name_; }
   // Different for each run of each transaction of this process.
@@ -249,6 +265,15 @@ class Transaction {
     bool removed_later;
   };
 
+  // How much there is of everything that grows while the procedure runs.
+  struct Mark {
+    std::size_t accesses = 0;
+    std::size_t undo = 0;
+    std::size_t actions = 0;
+    bool has_durable = false;
+    bool tells_writes = false;
+  };
+
   static constexpr std::uint64_t kDirtyBatch = 64;
 
   enum class When : std::uint8_t { kCommit, kRollback, kDurable, kRolledBack };
@@ -282,6 +307,14 @@ class Transaction {
   // Tells LaterRemoval what the procedure wrote, as a part of the procedure.
   void TellWrites();
   void Begin(ProcedureName name, TransactionLevel level, int attempt);
+  // The last parts, after the body. Returns the code of the whole.
+  std::int64_t RunEnds(ProcedureName name);
+  // After a run that did not commit: as it was before the last parts. False: the body must run
+  // again, too.
+  bool RewindEnds();
+  void ForgetAccesses(std::size_t count);
+  void DisposeAccess(internal::Access& access);
+  void IndexAccesses(std::size_t from);
   internal::Outcome Finish(std::int64_t code);
   internal::Outcome Commit();
   internal::Outcome FinishUnwritten(internal::Outcome outcome);
@@ -297,7 +330,7 @@ class Transaction {
   internal::Record* FirstInvalid(std::size_t count) const;
   void SaveForUndo(internal::Access& access);
   void MakeWorkingCopy(internal::Access& access);
-  void RollbackTo(std::size_t undo_mark, std::size_t action_mark);
+  void RollbackTo(std::size_t undo_mark, std::size_t action_mark, std::size_t end_mark);
   std::int64_t RunBody(ProcedureName name, ProcedureBody body);
   std::int64_t Threw(ProcedureName name, const char* what);
 
@@ -347,7 +380,11 @@ class Transaction {
   std::vector<std::uint32_t> index_;  // Open addressing over accesses_, used beyond kLinearMax.
   std::vector<Undo> undo_;
   std::vector<Action> actions_;
-  std::vector<std::uint32_t> writes_;  // Indexes into accesses_, in lock order.
+  std::vector<std::function<std::int64_t(Transaction&)>> ends_;
+  Mark before_ends_;
+  bool ending_ = false;                   // The last parts run, or have run.
+  std::vector<std::uint32_t> unchanged_;  // Edits that Finish has made reads.
+  std::vector<std::uint32_t> writes_;     // Indexes into accesses_, in lock order.
   std::vector<internal::Record*> dirty_reads_;
   std::vector<internal::Record*> fresh_;  // Records this commit made dirty in its epoch.
   std::vector<internal::Record*> intents_;
