@@ -180,12 +180,6 @@ auto OfflineTimers<Key>::FindCustom(Transaction& tx, const std::string& timer_id
 }
 
 template <typename Key>
-std::int64_t OfflineTimers<Key>::SerialIdOf(Transaction& tx, const std::string& timer_id) {
-  const std::optional<TimerInfo> info = timers_.Find(tx, timer_id);
-  return info ? info->serial_id : 0;
-}
-
-template <typename Key>
 void OfflineTimers<Key>::Forget(Transaction& tx, const Key& key, const std::string& timer_id) {
   const typename Wire::TableKey table_key = Wire::TableKeyOf(key);
   const auto timers = index_.Edit(tx, table_key);
@@ -257,7 +251,7 @@ std::int64_t OfflineTimers<Key>::Fire(Transaction& tx, TimerContext& timer, cons
   const std::string prefix = Wire::FullName(key, set_name_, {});
   const std::string_view id =
       timer.id().starts_with(prefix) ? timer.id().substr(prefix.size()) : timer.id();
-  const std::int64_t serial_id = SerialIdOf(tx, timer_id);
+  const std::int64_t serial_id = timers_.SerialIdOf(tx, timer_id);
   LoginTimer<Key> context(timer, id, custom.CustomData, key, *version);
   const std::int64_t code = (*handler)(tx, context);
   if (code != result_code::kSuccess) return code;
@@ -267,8 +261,13 @@ std::int64_t OfflineTimers<Key>::Fire(Transaction& tx, TimerContext& timer, cons
     timer.SetData(AnyBean::Of(changed));
   }
   if (context.next_time()) timer.SetNextTime(*context.next_time());
-  // Unless the handler has registered the name anew.
-  if (timer.last_time() && SerialIdOf(tx, timer_id) == serial_id) Forget(tx, key, timer_id);
+  if (!timer.last_time()) return code;
+  // Other timers of the same user that end change the same record.
+  tx.EndWith([this, key, timer_id, serial_id](Transaction& end) -> std::int64_t {
+    // Unless the handler has registered the name anew.
+    if (timers_.SerialIdOf(end, timer_id) == serial_id) Forget(end, key, timer_id);
+    return result_code::kSuccess;
+  });
   return code;
 }
 

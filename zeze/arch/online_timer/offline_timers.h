@@ -83,8 +83,6 @@ class OfflineTimers {
   // The id in Timers of what the key calls so.
   std::string TimerIdOf(const Key& key, const std::string& id) const;
   std::optional<Custom> FindCustom(Transaction& tx, const std::string& timer_id);
-  // 0: there is no such timer.
-  std::int64_t SerialIdOf(Transaction& tx, const std::string& timer_id);
   void Forget(Transaction& tx, const Key& key, const std::string& timer_id);
 
   Logins<Key>& logins_;

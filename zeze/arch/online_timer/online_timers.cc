@@ -334,8 +334,9 @@ void OnlineTimers<Key>::Ring(Moment moment) {
 
 template <typename Key>
 void OnlineTimers<Key>::Fire(Moment moment) {
+  Firing firing{.moment = moment};
   const std::int64_t code = timers_.application().Call(
-      "fire online timer", [&](Transaction& tx) -> std::int64_t { return FireIn(tx, moment); });
+      "fire online timer", [&](Transaction& tx) -> std::int64_t { return FireIn(tx, firing); });
   if (code == result_code::kSuccess || !timers_.application().engine().running()) return;
   // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(5),
@@ -347,34 +348,40 @@ void OnlineTimers<Key>::Fire(Moment moment) {
 }
 
 template <typename Key>
-std::int64_t OnlineTimers<Key>::FireIn(Transaction& tx, const Moment& moment) {
-  const OnlineTimer* found = tables_.timers.Get(tx, std::to_string(moment.serial_id));
+std::int64_t OnlineTimers<Key>::FireIn(Transaction& tx, Firing& firing) {
+  const OnlineTimer* found = tables_.timers.Get(tx, std::to_string(firing.moment.serial_id));
   if (found == nullptr) return result_code::kSuccess;  // Canceled, or its login has ended.
-  const OnlineTimer stored = *found;
-  const Key key = Wire::KeyOf(stored);
-  const std::optional<Login<Key>> login = logins_.FindHere(tx, key);
-  if (!login || login->version != stored.LoginVersion) {
-    EndStale(tx, key, stored);
+  firing.stored = *found;
+  firing.key = Wire::KeyOf(firing.stored);
+  const std::optional<Login<Key>> login = logins_.FindHere(tx, firing.key);
+  if (!login || login->version != firing.stored.LoginVersion) {
+    EndStale(tx, firing.key, firing.stored);
     return result_code::kSuccess;
   }
-  TimerBean timer = stored.Timer;
+  TimerBean& timer = firing.timer;
+  timer = firing.stored.Timer;
   // Whoever ran it meanwhile has armed it again.
-  if (timer.Parked || timer.ConcurrentFireSerialNo != moment.serial) return result_code::kSuccess;
-  if (DueTime(timer) > timers_.UnixNow()) {  // The wall clock was set back.
-    ArmAfterCommit(tx, stored.SerialId, timer);
+  if (timer.Parked || timer.ConcurrentFireSerialNo != firing.moment.serial) {
     return result_code::kSuccess;
   }
-  if (!LeaveOutMissed(tx, stored, timer)) return result_code::kSuccess;
+  if (DueTime(timer) > timers_.UnixNow()) {  // The wall clock was set back.
+    ArmAfterCommit(tx, firing.stored.SerialId, timer);
+    return result_code::kSuccess;
+  }
+  if (!LeaveOutMissed(tx, firing.stored, timer)) return result_code::kSuccess;
 
   const LoginTimerHandler<Key>* handler = handlers_.Find(timer.HandleName);
   ZEZE_CHECK(handler != nullptr);  // Schedule has seen it.
   const TimerContext plain(timer.TimerName, timer, timers_.UnixNow(),
                            timers_.options().misfire_after.count());
-  LoginTimer<Key> context(plain, plain.id(), plain.data(), key, login->version);
-  const std::int64_t code = tx.Call(
-      "online timer handler", [&](Transaction& nested) { return (*handler)(nested, context); });
-  if (IsPassing(code)) return code;
-  return FinishFiring(tx, moment, timer, context, code);
+  firing.context.emplace(plain, plain.id(), plain.data(), firing.key, login->version);
+  firing.code = tx.Call("online timer handler", [&](Transaction& nested) {
+    return CallTimerHandler("online timer", timer.TimerName, timer.HandleName,
+                            [&] { return (*handler)(nested, *firing.context); });
+  });
+  if (IsPassing(firing.code)) return firing.code;
+  tx.EndWith([this, &firing](Transaction& end) { return FinishFiring(end, firing); });
+  return result_code::kSuccess;
 }
 
 // This server has not heard yet that the login has ended elsewhere.
@@ -403,24 +410,26 @@ bool OnlineTimers<Key>::LeaveOutMissed(Transaction& tx, const OnlineTimer& store
 }
 
 template <typename Key>
-std::int64_t OnlineTimers<Key>::FinishFiring(Transaction& tx, const Moment& moment, TimerBean timer,
-                                             LoginTimer<Key>& context, std::int64_t code) {
+std::int64_t OnlineTimers<Key>::FinishFiring(Transaction& tx, const Firing& firing) {
+  const Moment& moment = firing.moment;
   const auto stored = tables_.timers.Edit(tx, std::to_string(moment.serial_id));
   // The handler has canceled the timer, or ended the login.
   if (!stored) return result_code::kSuccess;
+  TimerBean timer = firing.timer;
   timer.ConcurrentFireSerialNo += 1;
   bool more = true;
-  if (code == result_code::kSuccess) {
+  if (firing.code == result_code::kSuccess) {
+    const LoginTimer<Key>& context = *firing.context;
     more = AdvanceTimer(timer, context.now_ms(), timers_.options().misfire_after.count());
     if (more && context.next_time()) SetPlannedTime(timer, *context.next_time());
     timer.CustomData = context.data();
     timer.FailedTimes = 0;
     timer.RetryTime = 0;
   } else {
-    NoteFailure(tx, moment, context.key(), timer, code);
+    NoteFailure(tx, moment, firing.key, timer, firing.code);
   }
   if (!more) {
-    Remove(tx, context.key(), timer.TimerName, moment.serial_id);
+    Remove(tx, firing.key, timer.TimerName, moment.serial_id);
     return result_code::kSuccess;
   }
   stored->Timer = timer;

@@ -117,11 +117,20 @@ class OnlineTimers {
   void Arm(Moment moment, std::int64_t unix_ms);
   void Ring(Moment moment);
   void Fire(Moment moment);
-  std::int64_t FireIn(Transaction& tx, const Moment& moment);
+  // The run of one handler. Other timers of the login that end change the same record: what follows
+  // the handler is a last part of the transaction.
+  struct Firing {
+    const Moment& moment;
+    OnlineTimer stored = {};
+    TimerBean timer = {};
+    Key key = {};
+    std::optional<LoginTimer<Key>> context = std::nullopt;
+    std::int64_t code = 0;  // Of the handler.
+  };
+  std::int64_t FireIn(Transaction& tx, Firing& firing);
   // False: nothing is left of it, or it is not due any more.
   bool LeaveOutMissed(Transaction& tx, const OnlineTimer& stored, TimerBean& timer);
-  std::int64_t FinishFiring(Transaction& tx, const Moment& moment, TimerBean timer,
-                            LoginTimer<Key>& context, std::int64_t code);
+  std::int64_t FinishFiring(Transaction& tx, const Firing& firing);
   void NoteFailure(Transaction& tx, const Moment& moment, const Key& key, TimerBean& timer,
                    std::int64_t code);
   Result<void> Send(Transaction& tx, const Login<Key>& login, const std::string& id,

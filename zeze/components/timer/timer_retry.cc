@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string_view>
 
+#include <fmt/core.h>
+
+#include "zeze/base/function_ref.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze {
 
@@ -43,6 +50,22 @@ milliseconds PutOffDelay(int attempts) {
 milliseconds RetryDelay(std::int32_t failed_times, milliseconds first, milliseconds longest) {
   const int doublings = std::clamp(failed_times - 1, 0, 30);
   return std::min(first * (std::int64_t{1} << doublings), longest);
+}
+
+std::int64_t CallTimerHandler(const char* kind, std::string_view id, std::string_view handler,
+                              FunctionRef<std::int64_t()> call) {
+  const auto named = [&](const char* what) {
+    return std::runtime_error(fmt::format("{} {}, handler \"{}\": {}", kind, id, handler, what));
+  };
+  try {
+    return call();
+  } catch (const TransactionAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw named(error.what());
+  } catch (...) {
+    throw named("something that is not a std::exception");
+  }
 }
 
 }  // namespace zeze

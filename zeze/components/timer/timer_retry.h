@@ -7,6 +7,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
+
+#include "zeze/base/function_ref.h"
 
 namespace zeze {
 
@@ -20,5 +23,10 @@ std::chrono::milliseconds PutOffDelay(int attempts);
 // so on.
 std::chrono::milliseconds RetryDelay(std::int32_t failed_times, std::chrono::milliseconds first,
                                      std::chrono::milliseconds longest);
+
+// Calls a handler, so that what it throws names the timer and the handler. `kind` is what the timer
+// is called in messages.
+std::int64_t CallTimerHandler(const char* kind, std::string_view id, std::string_view handler,
+                              FunctionRef<std::int64_t()> call);
 
 }  // namespace zeze

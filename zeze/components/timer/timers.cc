@@ -254,6 +254,11 @@ std::optional<TimerInfo> Timers::Find(Transaction& tx, const std::string& id) {
   return InfoOf(id, *timer, index->ServerId, index->SerialId);
 }
 
+std::int64_t Timers::SerialIdOf(Transaction& tx, const std::string& id) {
+  const Index* index = tIndexs.Get(tx, id);
+  return index == nullptr ? 0 : index->SerialId;
+}
+
 TimerInfo Timers::InfoOf(const std::string& id, const TimerBean& timer, std::int32_t server_id,
                          std::int64_t serial_id) {
   return {.id = id,

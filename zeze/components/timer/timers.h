@@ -229,6 +229,8 @@ class Timers final : public TimerTables {
   const TimersOptions& options() const { return options_; }
   // Begins with '@'; no other in the cluster gets the same.
   std::string NewTimerId(Transaction& tx);
+  // Of the registration (TimerInfo); 0: there is none. Other timers that run do not change it.
+  std::int64_t SerialIdOf(Transaction& tx, const std::string& id);
   static TimerInfo InfoOf(const std::string& id, const TimerBean& timer, std::int32_t server_id,
                           std::int64_t serial_id);
 
@@ -253,22 +255,29 @@ class Timers final : public TimerTables {
   void RunAlarm(Alarm& alarm);
   void Fetch(const std::deque<Alarm>& batch);
   void Fire(Alarm& alarm);
-  // Timers of a node are changed all the time. A transaction whose handler takes long would meet
-  // such a change each time it is run again, and so for ever. It is run again with the timer as it
-  // was, and reads the node only after the handler.
-  struct LongRun {
-    std::optional<TimerBean> timer;
-    bool refuted = false;  // The timer was not any more as it was: not so again.
+  // The run of one handler. Timers of a node are changed all the time, by others that run, are
+  // scheduled or canceled. So the timer is looked at before its handler without its node becoming
+  // a read of the transaction; it is compared, and goes on, in a last part of the transaction,
+  // which alone is repeated if the node changes meanwhile (Transaction::EndWith).
+  struct Firing {
+    const Alarm& alarm;
+    TimerBean stored = {};  // As it was found.
+    TimerBean timer = {};   // As it runs: misfires are left out.
+    std::optional<TimerContext> context = std::nullopt;
+    std::int64_t code = 0;  // Of its handler.
+    // The timer was not any more as it was found: its run does not count. The second time the node
+    // is read as everything else is.
+    int refuted = 0;
   };
-  std::int64_t FireIn(Transaction& tx, const Alarm& alarm, LongRun& run);
-  bool LookUp(Transaction& tx, const Alarm& alarm, const Index& index, std::int64_t now,
-              TimerBean& timer);
-  bool IsAsBefore(Transaction& tx, const Alarm& alarm, const TimerBean& timer);
+  std::int64_t FireIn(Transaction& tx, Firing& firing);
+  const TimerBean* Stored(Transaction& tx, const std::string& id, const Index& index);
+  bool LookUp(Transaction& tx, const Index& index, std::int64_t now, Firing& firing);
+  bool IsToRun(TimerBean& timer, const Alarm& alarm, std::int64_t now) const;
+  bool LookAgain(Transaction& tx, const Index& index, std::int64_t now, Firing& firing);
   void PutOff(Alarm alarm);
   bool LeaveOutMissed(Transaction& tx, const std::string& id, const Index& index, TimerBean& timer,
                       std::int64_t now);
-  std::int64_t FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
-                            TimerContext& context, std::int64_t serial_id, std::int64_t code);
+  std::int64_t FinishFiring(Transaction& tx, Firing& firing);
   void NoteFailure(Transaction& tx, const std::string& id, std::int64_t serial_id, TimerBean& timer,
                    std::int64_t code);
 

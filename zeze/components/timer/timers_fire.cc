@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "zeze/app/application.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/components/timer/alarm_clock.h"
@@ -29,10 +28,9 @@ namespace zeze {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
-// A handler that takes longer runs without its node, if it has to run again.
-constexpr nanoseconds kLong = milliseconds(1);
+// So often at most a timer is run before its run counts.
+constexpr int kRefutedMax = 3;
 
 constexpr milliseconds kOverloadedPutOff(500);
 constexpr milliseconds kUnableMin = std::chrono::seconds(1);
@@ -85,16 +83,14 @@ void Timers::Fetch(const std::deque<Alarm>& batch) {
 }
 
 void Timers::Fire(Alarm& alarm) {
-  LongRun run;
-  const auto fire = [&] {
-    return application_->Call("fire timer",
-                              [&](Transaction& tx) { return FireIn(tx, alarm, run); });
-  };
-  std::int64_t code = fire();
-  if (code != result_code::kSuccess && run.refuted) {
-    run.timer.reset();
-    code = fire();
-  }
+  Firing firing{.alarm = alarm};
+  std::int64_t code = result_code::kSuccess;
+  int refuted = 0;
+  do {
+    refuted = firing.refuted;
+    code = application_->Call("fire timer", [&](Transaction& tx) { return FireIn(tx, firing); });
+  } while (code != result_code::kSuccess && firing.refuted > refuted &&
+           firing.refuted < kRefutedMax);
   if (code == result_code::kSuccess || !application_->engine().running()) return;
   // Not the timer's fault: a conflict, a lease, a storage. It is as it was, and is tried again.
   put_off_.fetch_add(1, std::memory_order_relaxed);
@@ -108,70 +104,81 @@ void Timers::Fire(Alarm& alarm) {
   alarms_->Set(std::move(alarm), UnixNow() + delay.count());
 }
 
-std::int64_t Timers::FireIn(Transaction& tx, const Alarm& alarm, LongRun& run) {
-  const std::string& id = alarm.timer_id;
-  const Index* index = tIndexs.Get(tx, id);
+std::int64_t Timers::FireIn(Transaction& tx, Firing& firing) {
+  const Alarm& alarm = firing.alarm;
+  const Index* index = tIndexs.Get(tx, alarm.timer_id);
   // Canceled, registered anew, or with another server now.
   if (index == nullptr || index->SerialId != alarm.key || index->ServerId != server_id_) {
     return result_code::kSuccess;
   }
   const std::int64_t now = UnixNow();
-  const bool again = run.timer.has_value();
-  TimerBean timer;
-  if (again) {
-    timer = *run.timer;
-  } else if (!LookUp(tx, alarm, Index(*index), now, timer)) {
-    return result_code::kSuccess;
-  }
+  if (!LookUp(tx, Index(*index), now, firing)) return result_code::kSuccess;
+  const TimerBean& timer = firing.timer;
   const auto handler = handlers_.find(timer.HandleName);
   if (handler == handlers_.end()) {
     // Of a program that knows more; whoever has the handler runs it.
-    ZEZE_LOG_ERROR("timer {} waits: no handler \"{}\" is registered on server {}", id,
+    ZEZE_LOG_ERROR("timer {} waits: no handler \"{}\" is registered on server {}", alarm.timer_id,
                    timer.HandleName, server_id_);
     return result_code::kSuccess;
   }
-  TimerContext context(id, timer, now, options_.misfire_after.count());
-  const Clock& clock = *application_->options().clock;
-  const nanoseconds begin = clock.Now();
-  const std::int64_t code = tx.Call(
-      "timer handler", [&](Transaction& nested) { return handler->second(nested, context); });
-  if (again && !IsAsBefore(tx, alarm, timer)) {
-    run.refuted = true;
-    return result_code::kRedoAndRelease;
-  }
-  if (!run.refuted && clock.Now() - begin >= kLong) run.timer = timer;
-  if (IsPassing(code) || code == result_code::kNotImplement) return code;
-  return FinishFiring(tx, id, timer, context, alarm.key, code);
+  firing.context.emplace(alarm.timer_id, timer, now, options_.misfire_after.count());
+  firing.code = tx.Call("timer handler", [&](Transaction& nested) {
+    return CallTimerHandler("timer", alarm.timer_id, timer.HandleName,
+                            [&] { return handler->second(nested, *firing.context); });
+  });
+  if (IsPassing(firing.code) || firing.code == result_code::kNotImplement) return firing.code;
+  tx.EndWith([this, &firing](Transaction& end) { return FinishFiring(end, firing); });
+  return result_code::kSuccess;
+}
+
+const TimerBean* Timers::Stored(Transaction& tx, const std::string& id, const Index& index) {
+  const auto* node = tNodes.Get(tx, index.NodeId);
+  return node == nullptr ? nullptr : node->Timers.Find(id);
 }
 
 // False: it is not to run now.
-bool Timers::LookUp(Transaction& tx, const Alarm& alarm, const Index& index, std::int64_t now,
-                    TimerBean& timer) {
-  const std::string& id = alarm.timer_id;
-  const auto* node = tNodes.Get(tx, index.NodeId);
-  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(id);
+bool Timers::LookUp(Transaction& tx, const Index& index, std::int64_t now, Firing& firing) {
+  const Alarm& alarm = firing.alarm;
+  bool runs = false;
+  if (firing.refuted < kRefutedMax - 1) {
+    tx.Peek([&] {
+      const TimerBean* found = Stored(tx, alarm.timer_id, index);
+      if (found == nullptr) return;
+      firing.stored = *found;
+      firing.timer = *found;
+      runs = IsToRun(firing.timer, alarm, now);
+    });
+  }
+  return runs || LookAgain(tx, index, now, firing);
+}
+
+// Leaves out what it missed.
+bool Timers::IsToRun(TimerBean& timer, const Alarm& alarm, std::int64_t now) const {
+  if (timer.Parked || timer.ConcurrentFireSerialNo != alarm.serial || DueTime(timer) > now) {
+    return false;
+  }
+  if (timer.FailedTimes > 0) return true;  // This occurrence has begun.
+  return ApplyMisfire(timer, now, options_.misfire_after.count()) && DueTime(timer) <= now;
+}
+
+// The same, and the node is read as everything else is. What does not run now is armed for later, or
+// ends.
+bool Timers::LookAgain(Transaction& tx, const Index& index, std::int64_t now, Firing& firing) {
+  const std::string& id = firing.alarm.timer_id;
+  const TimerBean* found = Stored(tx, id, index);
   if (found == nullptr) {
     ZEZE_LOG_ERROR("timer {} is not in its node {}", id, index.NodeId);
     return false;
   }
-  timer = *found;
-  if (timer.Parked) return false;
+  firing.stored = *found;
+  firing.timer = *found;
+  if (firing.timer.Parked) return false;
   // Somebody else ran it; or the wall clock was set back.
-  if (timer.ConcurrentFireSerialNo != alarm.serial || DueTime(timer) > now) {
-    ArmAfterCommit(tx, id, index, timer);
+  if (firing.timer.ConcurrentFireSerialNo != firing.alarm.serial || DueTime(firing.timer) > now) {
+    ArmAfterCommit(tx, id, index, firing.timer);
     return false;
   }
-  return LeaveOutMissed(tx, id, index, timer, now);
-}
-
-// Whether the stored timer is the one that was given to its handler.
-bool Timers::IsAsBefore(Transaction& tx, const Alarm& alarm, const TimerBean& timer) {
-  const Index* index = tIndexs.Get(tx, alarm.timer_id);
-  if (index == nullptr || index->SerialId != alarm.key) return false;
-  const auto* node = tNodes.Get(tx, index->NodeId);
-  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(alarm.timer_id);
-  return found != nullptr && found->ConcurrentFireSerialNo == timer.ConcurrentFireSerialNo &&
-         found->CustomData == timer.CustomData;
+  return LeaveOutMissed(tx, id, index, firing.timer, now);
 }
 
 // False: what is due is left out.
@@ -188,32 +195,35 @@ bool Timers::LeaveOutMissed(Transaction& tx, const std::string& id, const Index&
   return false;
 }
 
-std::int64_t Timers::FinishFiring(Transaction& tx, const std::string& id, TimerBean timer,
-                                  TimerContext& context, std::int64_t serial_id,
-                                  std::int64_t code) {
-  const std::int64_t now = context.now_ms();
-  const std::int64_t serial = timer.ConcurrentFireSerialNo;
+// The last part of the transaction.
+std::int64_t Timers::FinishFiring(Transaction& tx, Firing& firing) {
+  const std::string& id = firing.alarm.timer_id;
+  // The handler may have canceled the timer, or registered it anew.
+  const Index* index = tIndexs.Get(tx, id);
+  const bool gone = index == nullptr || index->SerialId != firing.alarm.key;
+  if (firing.code == result_code::kSuccess) {
+    tx.AfterCommit([this] { fired_.fetch_add(1, std::memory_order_relaxed); });
+  }
+  if (gone) return result_code::kSuccess;
+  const TimerBean* found = Stored(tx, id, *index);
+  if (firing.refuted < kRefutedMax - 1 && (found == nullptr || !(*found == firing.stored))) {
+    ++firing.refuted;
+    return result_code::kRedoAndRelease;
+  }
+  TimerBean timer = firing.timer;
   timer.ConcurrentFireSerialNo += 1;
   bool more = true;
-  if (code == result_code::kSuccess) {
-    more = AdvanceTimer(timer, now, options_.misfire_after.count());
+  if (firing.code == result_code::kSuccess) {
+    const TimerContext& context = *firing.context;
+    more = AdvanceTimer(timer, context.now_ms(), options_.misfire_after.count());
     if (more && context.next_time()) SetPlannedTime(timer, *context.next_time());
     timer.CustomData = context.data();
     timer.FailedTimes = 0;
     timer.RetryTime = 0;
-    tx.AfterCommit([this] { fired_.fetch_add(1, std::memory_order_relaxed); });
   } else {
-    NoteFailure(tx, id, serial_id, timer, code);
+    NoteFailure(tx, id, firing.alarm.key, timer, firing.code);
   }
-  // The handler may have canceled the timer, or registered it anew.
-  const Index* index = tIndexs.Get(tx, id);
-  if (index == nullptr) return result_code::kSuccess;
-  const auto* node = tNodes.Get(tx, index->NodeId);
-  const TimerBean* found = node == nullptr ? nullptr : node->Timers.Find(id);
-  if (found == nullptr || index->ServerId != server_id_ ||
-      found->ConcurrentFireSerialNo != serial || index->SerialId != serial_id) {
-    return result_code::kSuccess;
-  }
+  if (found == nullptr) return result_code::kSuccess;
   if (!more) {
     Remove(tx, id, Index(*index));
     return result_code::kSuccess;

@@ -292,6 +292,7 @@ TEST_F(TimersTest, AHandlerThatFailsIsTriedAgainThenParked) {
   EXPECT_EQ(s.Effects(id), 0);  // What it did was undone.
   EXPECT_EQ(runs, 3);
   EXPECT_THAT(log.lines(), Contains(HasSubstr("is parked: its handler \"count\" failed 3 times")));
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("timer " + id + ", handler \"count\": broken")));
 
   works = true;
   s.Call([&](Transaction& tx) {
