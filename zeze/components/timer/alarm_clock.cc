@@ -59,7 +59,7 @@ std::uint64_t AlarmClock::TickNow() const {
 
 // One millisecond on top: the two clocks do not tick together, and nothing may be early.
 std::uint64_t AlarmClock::TickOf(std::int64_t unix_ms) const {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(unix_ms - unix_at_tick_0_ + 1, 1));
+  return static_cast<std::uint64_t>(std::max(unix_ms, unix_at_tick_0_) - unix_at_tick_0_ + 1);
 }
 
 void AlarmClock::Set(Alarm alarm, std::int64_t unix_ms) {

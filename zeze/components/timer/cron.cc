@@ -99,14 +99,15 @@ std::optional<int> NextBit(const std::bitset<kSize>& bits, int from) {
 // Of one expression. Errors are remembered, the first of them counts.
 class CronParser {
  public:
-  explicit CronParser(std::string_view text) : text_(text) {}
+  CronParser(std::string_view text, bool stored) : text_(text), stored_(stored) {}
 
   Result<CronExpression> Parse() {
     const std::vector<std::string> fields = SplitFields(text_);
-    if (fields.size() < 6) {
+    if (fields.size() < 6 || (fields.size() > 7 && !stored_)) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("cron '{}': {} fields; expected are second minute hour "
-                               "day-of-month month day-of-week, and a year if you like",
+                               "day-of-month month day-of-week, and a year if you like. A time "
+                               "zone is not a part of the expression",
                                text_, fields.size()));
     }
     expression_.text_ = text_;
@@ -115,7 +116,6 @@ class CronParser {
     ParseSet(kHour, fields[2], expression_.hours_, 0);
     ParseDays(fields[3], fields[5]);
     ParseSet(kMonth, fields[4], expression_.months_, 0);
-    // Behind the year anything may stand, as with Zeze 1.6.
     ParseSet(kYear, fields.size() > 6 ? fields[6] : "*", expression_.years_, kYear.first);
     if (!error_.empty()) {
       return Error(ErrorCode::kInvalidArgument, fmt::format("cron '{}': {}", text_, error_));
@@ -180,6 +180,10 @@ class CronParser {
     int first = field.first;
     int last = field.last;
     const bool any = range == "*" || (range.empty() && slash != std::string_view::npos);
+    const int count = field.last - field.first + 1;
+    if (any && step > count && !stored_) {  // It would mean one moment, and look like a period.
+      return Fail(field, part, fmt::format("the step after '*' is {} at most", count));
+    }
     if (!any) {
       const std::size_t dash = range.find('-');
       const std::optional<int> from = ParseValue(field, range.substr(0, dash));
@@ -194,8 +198,8 @@ class CronParser {
       }
     }
     if (last < first && &field == &kYear) return Fail(field, part, "the second year is earlier");
-    const int count = field.last - field.first + 1;
     if (last < first) last += count;  // Over the end.
+    step = std::min(step, count);     // A longer one leads beyond the end as well.
     for (int value = first; value <= last; value += step) {
       bits.set(static_cast<std::size_t>((value - field.first) % count + field.first - offset));
     }
@@ -292,19 +296,27 @@ class CronParser {
   using Kind = CronExpression::SpecialDay::Kind;
 
   const std::string text_;
+  const bool stored_;
   std::string error_;
   CronExpression expression_;
 };
 
 Result<CronExpression> CronExpression::Parse(std::string_view text, std::string_view zone) {
-  Result<CronExpression> parsed = CronParser(text).Parse();
+  return In(zone, CronParser(text, false).Parse());
+}
+
+Result<CronExpression> CronExpression::ParseStored(std::string_view text, std::string_view zone) {
+  return In(zone, CronParser(text, true).Parse());
+}
+
+Result<CronExpression> CronExpression::In(std::string_view zone, Result<CronExpression> parsed) {
   if (!parsed.ok()) return parsed;
   absl::TimeZone found = absl::LocalTimeZone();
   if (!zone.empty() && !absl::LoadTimeZone(std::string(zone), &found)) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("cron '{}': there is no time zone '{}' in the system's database "
                              "(package tzdata); expected is a name such as Europe/Berlin",
-                             text, zone));
+                             parsed.value().text(), zone));
   }
   parsed.value().zone_ = found;
   return parsed;

@@ -7,7 +7,7 @@
 // kinds of day one is `?` or `*`. Fields have `*`, `a`, `a,b`, `a-b` (also over the end: 22-2),
 // `a/n`, `*/n`, `a-b/n`; names of months and days; days of the month `L`, `L-n`, `LW`, `nW` and
 // `L-nW`; days of the week (1 is Sunday) `nL` and `n#k`. All of Zeze 1.6, and `*` for both kinds of
-// day.
+// day. A step after `*` is no longer than its field: 60 for minutes, 24 for hours.
 //
 // When clocks change: an expression that says hours happens once for each time of day that it
 // names, at the first of two, and at the end of the gap if the gap swallows it. One for every hour
@@ -33,6 +33,10 @@ class CronExpression {
  public:
   // An empty zone is the one of the process. Zones have the names of the system's database.
   static Result<CronExpression> Parse(std::string_view text, std::string_view zone = {});
+  // Of a timer that is there already, planned by Zeze 1.6 or by an older version: what Parse refuses
+  // because it means nothing (what stands after the year, a step longer than its field) is left
+  // out, as it was then.
+  static Result<CronExpression> ParseStored(std::string_view text, std::string_view zone = {});
 
   // Strictly after. None: never again.
   std::optional<std::int64_t> NextAfter(std::int64_t unix_ms) const;
@@ -60,6 +64,8 @@ class CronExpression {
   };
 
   CronExpression() = default;
+
+  static Result<CronExpression> In(std::string_view zone, Result<CronExpression> parsed);
 
   friend class CronParser;
 

@@ -63,7 +63,7 @@ TEST(Cron, FieldsOfEachKind) {
   EXPECT_EQ(Next("0 0 0 ? * 1", at), "2026-11-22 00:00:00") << "1 is Sunday";
   EXPECT_EQ(Next("0 0 0 1 1 ? 2099", at), "2099-01-01 00:00:00");
   EXPECT_EQ(Next("0 0 0 1 1 ? 2020", at), "never") << "a past year parses";
-  EXPECT_EQ(Next("0 0 0 1 1 ? 2027 and more", at), "2027-01-01 00:00:00");
+  EXPECT_EQ(Next("0 */60 * * * ?", at), "2026-11-15 11:00:00") << "as long as the field";
   EXPECT_EQ(Next("0\t0  0 1 jan ?", at), "2027-01-01 00:00:00");
 }
 
@@ -116,6 +116,18 @@ TEST(Cron, ErrorsSayWhatWhereAndWhatWasExpected) {
       {"5- * * * * ?", "second ''"},
       {"* * * * * ? 1969", "year '1969'"},
       {"* * * * * ? 2030-2020", "the second year is earlier"},
+      {"0 0 5 * * ? * Asia/Shanghai", "8 fields"},
+      {"0 0 5 * * ? * Asia/Shanghai", "A time zone is not a part of the expression"},
+      {"0 0 0 * * ? 2026 x", "8 fields"},
+      {"0 0 0 1 1 ? 2027 and more", "9 fields"},
+      {"*/61 * * * * ?", "second '*/61': the step after '*' is 60 at most"},
+      {"0 */61 * * * ?", "minute '*/61': the step after '*' is 60 at most"},
+      {"0 /61 * * * ?", "the step after '*' is 60 at most"},
+      {"0 0 */25 * * ?", "the step after '*' is 24 at most"},
+      {"0 0 0 */32 * ?", "the step after '*' is 31 at most"},
+      {"0 0 0 1 */13 ?", "the step after '*' is 12 at most"},
+      {"0 0 0 ? * */8", "the step after '*' is 7 at most"},
+      {"0 0 0 1 1 ? */2000000000", "the step after '*' is 330 at most"},
   };
   for (const auto& [expression, expected] : cases) {
     EXPECT_NE(ErrorOf(expression).find(expected), std::string::npos)
@@ -124,6 +136,18 @@ TEST(Cron, ErrorsSayWhatWhereAndWhatWasExpected) {
   Result<CronExpression> zone = CronExpression::Parse("0 0 0 * * ?", "Nowhere/City");
   ASSERT_FALSE(zone.ok());
   EXPECT_NE(zone.error().message().find("no time zone 'Nowhere/City'"), std::string::npos);
+}
+
+// Timers that are there already must not end because their expression is refused today.
+TEST(Cron, WhatIsStoredIsReadAsItWas) {
+  const auto next = [](const char* expression) {
+    return CronExpression::ParseStored(expression, "UTC").value().NextAfter(0).value();
+  };
+  EXPECT_EQ(next("0 0 5 * * ? * Asia/Shanghai"), 5 * 3'600'000);
+  EXPECT_EQ(next("0 0 0 1 1 ? 1971 and more"), 365 * 24 * 3'600'000LL);
+  EXPECT_EQ(next("0 */61 * * * ?"), 3'600'000);
+  EXPECT_EQ(next("0 3/2147483647 * * * ?"), 3 * 60'000);
+  EXPECT_FALSE(CronExpression::ParseStored("0 0 25 * * ?", "UTC").ok());
 }
 
 std::vector<std::string> Several(const std::string& expression, const std::string& zone,

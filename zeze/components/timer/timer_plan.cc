@@ -57,7 +57,8 @@ std::int64_t MaxOf(std::int32_t stored) {
 }
 
 std::optional<std::int64_t> CronAfter(const BCronTimer& timer, std::int64_t time) {
-  const Result<CronExpression> cron = CronExpression::Parse(timer.CronExpression, timer.TimeZone);
+  const Result<CronExpression> cron =
+      CronExpression::ParseStored(timer.CronExpression, timer.TimeZone);
   if (!cron.ok()) return std::nullopt;
   return cron.value().NextAfter(time);
 }
@@ -76,7 +77,8 @@ std::int64_t CountUntil(const CronExpression& cron, std::int64_t after, std::int
 std::int64_t FirstOfLast(const BCronTimer& timer, std::int64_t first, std::int64_t now,
                          std::int64_t most) {
   if ((now - first) / 1000 < most) return first;  // At most one each second.
-  const Result<CronExpression> cron = CronExpression::Parse(timer.CronExpression, timer.TimeZone);
+  const Result<CronExpression> cron =
+      CronExpression::ParseStored(timer.CronExpression, timer.TimeZone);
   if (!cron.ok()) return first;
   if (CountUntil(cron.value(), first, now, most) < most) return first;
   std::int64_t low = first;  // Behind it there are `most` or more.
@@ -202,6 +204,9 @@ Error Wrong(const std::string& what) {
 
 Result<std::int64_t> FirstTime(const TimerSpec& spec, std::int64_t now) {
   if (spec.cron.empty()) {
+    if (!spec.time_zone.empty()) {
+      return Wrong(fmt::format("a time zone '{}' without a cron expression", spec.time_zone));
+    }
     if (spec.delay.count() < 0 || spec.delay.count() > kTimeMax) {
       return Wrong(fmt::format("a delay of {} ms", spec.delay.count()));
     }
@@ -213,7 +218,7 @@ Result<std::int64_t> FirstTime(const TimerSpec& spec, std::int64_t now) {
     }
     return now + spec.delay.count();
   }
-  if (spec.delay.count() != 0 || spec.period.count() != 0) {
+  if (spec.delay.count() != 0 || spec.period.count() != 0 || spec.repeats) {
     return Wrong("it has a cron expression and a delay or period: only one of the two can be");
   }
   const Result<CronExpression> cron = CronExpression::Parse(spec.cron, spec.time_zone);
@@ -252,6 +257,14 @@ Result<TimerBean> PlanTimer(const TimerSpec& spec, std::int64_t now) {
   }
   if (spec.misfire_max < 1) {
     return Wrong(fmt::format("a misfire_max of {}: say 1 or more", spec.misfire_max));
+  }
+  if (spec.end_time_ms < 0) {
+    return Wrong(fmt::format("it ends at {}: say a time in Unix milliseconds, or 0 for no end",
+                             spec.end_time_ms));
+  }
+  if (spec.misfire > MisfirePolicy::kAll) {
+    return Wrong(fmt::format("a misfire policy of {}: MisfirePolicy has no such value",
+                             static_cast<int>(spec.misfire)));
   }
   const Result<std::int64_t> first = FirstTime(spec, now);
   if (!first.ok()) return first.error();
@@ -300,7 +313,8 @@ Result<void> CheckPlan(const TimerBean& timer) {
   }
   const BCronTimer* cron = Cron(timer);
   if (cron == nullptr) return Wrong("it is of no known kind");
-  const Result<CronExpression> parsed = CronExpression::Parse(cron->CronExpression, cron->TimeZone);
+  const Result<CronExpression> parsed =
+      CronExpression::ParseStored(cron->CronExpression, cron->TimeZone);
   return parsed.ok() ? Result<void>() : parsed.error();
 }
 
@@ -333,6 +347,7 @@ const std::string& OneByOneKey(const TimerBean& timer) {
 }
 
 void SetPlannedTime(TimerBean& timer, std::int64_t time) {
+  time = std::clamp<std::int64_t>(time, 0, kTimeMax);
   EditKind(timer, [time](auto& kind) { kind.NextExpectedTime = time; });
 }
 

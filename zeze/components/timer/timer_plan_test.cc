@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/result.h"
+
 namespace zeze {
 namespace {
 
@@ -164,6 +166,44 @@ TEST(TimerPlan, NothingIsLeftWhenTheEndPassedMeanwhile) {
   timer = PlanTimer(spec, kNow).value();
   EXPECT_TRUE(ApplyMisfire(timer, kNow + 100'000, kGrace));
   EXPECT_FALSE(AdvanceTimer(timer, kNow + 100'000, kGrace));
+}
+
+TEST(TimerPlan, WhatCannotBeMeantIsRefused) {
+  const auto error = [](const auto& change) -> std::string {
+    TimerSpec spec = TimerSpec::Every("h", 1s, 1s);
+    change(spec);
+    const Result<TimerBean> planned = PlanTimer(spec, kNow);
+    if (planned.ok()) return "accepted";
+    EXPECT_EQ(planned.error().code(), ErrorCode::kInvalidArgument);
+    return planned.error().message();
+  };
+  EXPECT_EQ(error([](TimerSpec& spec) { spec.end_time_ms = -5; }),
+            "timer: it ends at -5: say a time in Unix milliseconds, or 0 for no end");
+  EXPECT_EQ(error([](TimerSpec& spec) { spec.misfire = static_cast<MisfirePolicy>(99); }),
+            "timer: a misfire policy of 99: MisfirePolicy has no such value");
+  EXPECT_EQ(error([](TimerSpec& spec) { spec.time_zone = "Europe/Berlin"; }),
+            "timer: a time zone 'Europe/Berlin' without a cron expression");
+  EXPECT_EQ(error([](TimerSpec& spec) {
+              spec = TimerSpec::Cron("h", "0 0 5 * * ?", "UTC");
+              spec.repeats = true;
+            }),
+            "timer: it has a cron expression and a delay or period: only one of the two can be");
+}
+
+// What a handler may say at will.
+TEST(TimerPlan, NextTimesStayNumbers) {
+  for (const std::int64_t time : {INT64_MIN, std::int64_t{-5}, INT64_MAX}) {
+    for (const auto policy : {MisfirePolicy::kSkip, MisfirePolicy::kOnce,
+                              MisfirePolicy::kOnceKeepPhase, MisfirePolicy::kAll}) {
+      TimerBean timer = Every(10s, policy);
+      SetPlannedTime(timer, time);
+      EXPECT_GE(PlannedTime(timer), 0);
+      EXPECT_EQ(PlannedTime(timer) > kNow, time > 0);
+      EXPECT_TRUE(ApplyMisfire(timer, kNow, kGrace));
+      EXPECT_TRUE(AdvanceTimer(timer, kNow, kGrace));
+      EXPECT_GT(PlannedTime(timer), kNow - 100 * 10'000);
+    }
+  }
 }
 
 }  // namespace
