@@ -15,7 +15,6 @@
 #include <fmt/core.h>
 
 #include "zeze/base/activity.h"
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
@@ -87,7 +86,12 @@ Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
                     "it an id of its own",
                     table.name_, table.id_, other->id_ == table.id_ ? "id" : "name", other->name_));
   }
-  ZEZE_CHECK(tables_.size() < 65535);
+  constexpr std::size_t kTablesMax = 65535;
+  if (tables_.size() >= kTablesMax) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("table {} cannot be added: an engine has at most {} tables",
+                             table.name_, kTablesMax));
+  }
   table.index_ = static_cast<std::uint16_t>(tables_.size());
   tables_.push_back(&table);
   return {};
@@ -155,11 +159,11 @@ Result<void> Engine::Stop() {
                              "listener) and would wait for it for ever: call it on another thread",
                              procedure));
   }
+  if (state_ == State::kNew) return {};
   State running = State::kRunning;
-  if (!state_.compare_exchange_strong(running, State::kStopping) && running != State::kStopping) {
-    return {};
-  }
+  state_.compare_exchange_strong(running, State::kStopping);
   AwaitIdle();
+  if (state_ == State::kStopped) return {};  // Stopped before, or abandoned.
   if (Result<void> saved = checkpoint_->FlushAll(); !saved.ok()) return saved.error();
   StopActions(ThreadPool::Pending::kRun);
   StopThreads();
@@ -217,6 +221,10 @@ void Engine::StopThreads() {
   }
 }
 
+bool Engine::StopWaitsForThisThread() const {
+  return state_ == State::kStopping && RunningHere() != nullptr;
+}
+
 void Engine::AwaitIdle() {
   auto report_at = options_.clock->Now() + std::chrono::seconds(10);
   while (!reclaimer_.Idle()) {
@@ -226,7 +234,7 @@ void Engine::AwaitIdle() {
     for (const Activity& activity : RunningActivities()) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", activity.inner);
     }
-    ZEZE_LOG_WARNING("stop waits for procedures that are still running: {}", names);
+    ZEZE_LOG_WARNING("stop waits for procedures and reads that are still running: {}", names);
     report_at += std::chrono::seconds(10);
   }
 }
@@ -421,6 +429,10 @@ Outcome Engine::FailTooManyTries(Transaction& tx, int attempts) {
 }
 
 Result<void> Engine::CheckpointNow() {
+  if (checkpoint_ == nullptr) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "nothing can be saved before the start: call Start first");
+  }
   return checkpoint_->FlushAll();
 }
 

@@ -108,10 +108,11 @@ class Engine {
   // Opens the tables in the storage and starts the background threads. Once.
   Result<void> Start();
 
-  // Refuses new procedures (kClosed), waits for the running ones, saves everything, runs the
-  // AfterDurable actions, ends the background threads. An error says that the last checkpoint could
-  // not be saved; it may be called again to try once more. Refused inside a procedure, an action or
-  // a listener, for which it would wait.
+  // Refuses new procedures (kClosed) and new reads outside transactions (kShuttingDown: ReadCopy
+  // and each page of a walk), waits for those under way, saves everything, runs the AfterDurable
+  // actions, ends the background threads. An error says that the last checkpoint could not be
+  // saved; it may be called again to try once more. Refused inside a procedure, an action or a
+  // listener, for which it would wait. When it has returned, nothing uses the storage any more.
   Result<void> Stop();
 
   // Gives up: nothing more is saved, waiting durable transactions fail with kUnknown. For a process
@@ -143,7 +144,7 @@ class Engine {
   // runs. "AfterDurable" in such an action. Null if there is none.
   const char* RunningHere() const;
 
-  // Saves everything committed so far.
+  // Saves everything committed so far. An error before Start.
   Result<void> CheckpointNow();
 
   EngineStatistics statistics();
@@ -181,6 +182,12 @@ class Engine {
   // trip each. Whoever opens them then sees to the rest.
   void Fetch(internal::Context& context, TableBase& table,
              std::span<internal::Record* const> records, Right wanted);
+
+  // Whether a read outside transactions may begin. The caller is inside already (Participant):
+  // Stop changes the state first and then waits for everybody inside.
+  bool ReadsAllowed() const {
+    return state_.load(std::memory_order_seq_cst) == State::kRunning || StopWaitsForThisThread();
+  }
 
   // False: nothing that this process knows may be told.
   bool LeaseValid() const {
@@ -232,6 +239,8 @@ class Engine {
   void LoadValues(internal::Context& context, TableBase& table,
                   std::span<internal::Record* const> records);
   void GlobalKey(const internal::Record& record, std::string& out);
+  // What a procedure or an action reads while Stop waits for it.
+  bool StopWaitsForThisThread() const;
   void AwaitIdle();
 
   void CheckpointLoop();

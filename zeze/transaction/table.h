@@ -182,11 +182,12 @@ class Table final : public TableBase {
   // --- outside transactions ---
 
   // A copy of the committed value, loaded if it is not in the cache.
-  // Errors: the record cannot be had (storage, rights).
+  // Errors: the record cannot be had (storage, rights); kShuttingDown once the engine stops.
   Result<std::optional<V>> ReadCopy(const K& key) {
     CheckAttached();
     const internal::ContextLease context(engine_->contexts());
     const InsideScope inside(*context);
+    if (!engine_->ReadsAllowed()) return ReadRefused();
     while (true) {
       internal::Record* record = records_.Find(context->participant, HashKey(key), Equals(key));
       if (record == nullptr) {
@@ -210,7 +211,7 @@ class Table final : public TableBase {
   }
 
   // What the cache has of the committed state; null if the record is not cached or absent. Asks
-  // nobody and loads nothing.
+  // nobody and loads nothing, so it also works after the engine has stopped, while that exists.
   std::optional<V> ReadCached(const K& key) {
     CheckAttached();
     const internal::ContextLease context(engine_->contexts());
@@ -223,7 +224,8 @@ class Table final : public TableBase {
   // not a transaction: it sees records at different moments. It does not fill the cache. Memory
   // tables have no particular order. The visitor returns false to stop; it may run procedures, even
   // on this table. Rows that cannot be decoded are left out and reported (WalkOptions). Returns how
-  // many records were given.
+  // many records were given. Stop of the engine waits for the page that is being read, not for the
+  // visitor; the next page is refused with kShuttingDown. The same holds for all walks below.
   Result<std::size_t> Walk(FunctionRef<bool(const K&, const V&)> visit,
                            const WalkOptions& options = {}) {
     return WalkKeyRange({}, visit, options);
@@ -257,21 +259,26 @@ class Table final : public TableBase {
   }
 
   // The committed records in the cache, in no particular order. A record that is there all the time
-  // is given exactly once.
+  // is given exactly once. Works after the engine has stopped, as ReadCached does.
   std::size_t WalkCache(FunctionRef<bool(const K&, const V&)> visit) {
     CheckAttached();
-    return WalkUnordered(visit, nullptr);
+    std::size_t count = 0;
+    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+      if (!WalkShard(shard, visit, nullptr, count)) break;
+    }
+    return count;
   }
 
-  // Rows of the storage alone, as of the last checkpoint.
+  // Rows of the storage alone, as of the last checkpoint; page by page, as Walk.
   Result<std::size_t> WalkStorage(FunctionRef<bool(const K&, const V&)> visit,
                                   const WalkOptions& options = {});
 
   // Called after each commit that changed a record, in commit order, before the procedure's own
   // after-commit actions. zeze/bean/difference.h says precisely what changed between the two
   // values. A listener must not run procedures that write (they fail with kLogicError) or wait for
-  // another thread that does. Returns a number for RemoveListener.
+  // another thread that does. Returns a number for RemoveListener. Throws UsageError if it is empty.
   std::size_t AddListener(Listener listener) {
+    ZEZE_REQUIRE(listener != nullptr, "the listener of table " + name_ + " is empty");
     const std::lock_guard lock(listeners_mutex_);
     auto next = std::make_shared<Listeners>(*listeners_);
     next->emplace_back(++last_listener_, std::move(listener));
@@ -300,6 +307,10 @@ class Table final : public TableBase {
     std::vector<Row> rows;
     std::optional<std::string> last;  // Encoded key to go on after; none: the span is done.
     std::size_t bytes = 0;            // About, of the rows that came from the cache.
+  };
+  struct StoredRows {
+    std::vector<std::pair<std::string, std::string>> rows;
+    bool cut = false;  // The span may have more rows.
   };
   struct Cached {
     bool known = false;  // The cache says what the newest committed state is.
@@ -464,9 +475,9 @@ class Table final : public TableBase {
   }
   static bool Give(FunctionRef<bool(const K&)> visit, const Row& row) { return visit(row.key); }
 
-  // Of a table without an order: what the range contains.
+  // The cached records of a shard that are in the range (null: all). False: the visitor stopped.
   template <typename Visit>
-  std::size_t WalkUnordered(Visit visit, const KeyRange<K>* range);
+  bool WalkShard(std::size_t shard, Visit visit, const KeyRange<K>* range, std::size_t& count);
 
   struct Walked {
     std::size_t count = 0;
@@ -487,6 +498,25 @@ class Table final : public TableBase {
   Result<std::optional<std::size_t>> FirstLength(const internal::KeySpan& span, bool descending,
                                                  BadRows& bad)
     requires KeyRange<K>::kHasPrefixes;
+
+  // A storage begins after a key, a span with it.
+  static bool BeginsAtFrom(const internal::KeySpan& span, const std::optional<std::string>& after,
+                           const WalkOptions& options) {
+    return !after && !options.descending && span.from;
+  }
+  static StorageWalk StorageWalkOf(const internal::KeySpan& span,
+                                   const std::optional<std::string>& after,
+                                   const WalkOptions& options, bool keys_only) {
+    return {.after = after ? after : (options.descending ? span.to : span.from),
+            .descending = options.descending,
+            .keys_only = keys_only,
+            .limit = options.page_size};
+  }
+
+  // A page of encoded rows of the storage. The caller is inside and may read.
+  Result<StoredRows> ReadStored(const internal::KeySpan& span,
+                                const std::optional<std::string>& after, const WalkOptions& options,
+                                bool keys_only);
 
   // The next keys of a span, after (before) `after`. Unsaved inserts are noted before the storage
   // is read: a record that is saved and evicted between the two is then seen in the storage, never

@@ -30,7 +30,13 @@ TableBase::TableBase(const TableDescriptor& descriptor, const internal::ValueOpe
       records_(!values.in_record()) {}
 
 TableBase::~TableBase() {
-  ZEZE_CHECK(!attached());  // The engine must end before its tables.
+  if (attached()) {
+    ZEZE_LOG_CRITICAL(
+        "table {} ends before its engine, which still uses it: let the engine or application end "
+        "before its tables and modules",
+        name_);
+  }
+  ZEZE_CHECK(!attached());
 }
 
 TableStatistics TableBase::statistics() const {
@@ -41,7 +47,11 @@ TableStatistics TableBase::statistics() const {
 }
 
 void TableBase::SetLaterRemoval(LaterRemoval& removal, bool tell_writes) {
-  ZEZE_CHECK(later_removal_ == nullptr || later_removal_ == &removal);  // One for each table.
+  ZEZE_REQUIRE(
+      later_removal_ == nullptr || later_removal_ == &removal,
+      fmt::format("table {} has a later removal already: let one DelayRemove serve it", name_));
+  ZEZE_REQUIRE(!attached(),
+               fmt::format("table {} is in use: call DelayRemove::Serve before the start", name_));
   later_removal_ = &removal;
   tells_writes_ = tells_writes_ || tell_writes;
 }
@@ -57,6 +67,11 @@ void TableBase::CheckAttached() const {
                fmt::format("table {} belongs to no engine: add it to one and start that "
                            "first",
                            name_));
+}
+
+Error TableBase::ReadRefused() const {
+  return {ErrorCode::kShuttingDown,
+          fmt::format("table {} cannot be read any more: its engine stops or has stopped", name_)};
 }
 
 void TableBase::SetLimits(const StorageLimits& limits) {

@@ -57,7 +57,8 @@ struct WalkOptions {
   std::size_t page_size = 1000;
   std::size_t page_bytes = std::size_t{4} << 20;
   // Rows that cannot be decoded are left out and told to this. Null: the log names them, the first
-  // ten of each walk. Put replaces such a row, Remove removes it, in a procedure as ever.
+  // ten of each walk. Put replaces such a row, Remove removes it, in a procedure as ever. It runs
+  // while a page is read, so Stop of the engine waits for it.
   std::function<void(const BadRow& row)> on_bad_row = nullptr;
 };
 
@@ -87,7 +88,8 @@ class TableBase {
   TableStatistics statistics() const;
 
   // Who removes records of this table later (Table::DelayRemove); outlives the engine. Before
-  // Start. With tell_writes it hears of every record that is written.
+  // Start. With tell_writes it hears of every record that is written. Throws UsageError for a table
+  // in use and for a second LaterRemoval.
   void SetLaterRemoval(LaterRemoval& removal, bool tell_writes);
   bool has_later_removal() const { return later_removal_ != nullptr; }
   bool tells_writes() const { return tells_writes_; }
@@ -178,6 +180,8 @@ class TableBase {
 
   // Throws UsageError if the table was not added to an engine that has started.
   void CheckAttached() const;
+  // What a read outside transactions gets once the engine stops.
+  Error ReadRefused() const;
   // Throws UsageError unless the body of the transaction runs here and knows this table.
   void CheckUse(const Transaction& tx) const {
     const bool good = internal::thread_calls.body == &tx && engine_ == &tx.engine();

@@ -27,7 +27,9 @@ Result<std::optional<K>> Table<K, V>::WalkPage(const std::optional<K>& after,
                                                FunctionRef<bool(const K&, const V&)> visit,
                                                const WalkOptions& options) {
   CheckAttached();
-  ZEZE_REQUIRE(!memory(), "table " + name_ + " is a memory table: it has no order to page by");
+  ZEZE_REQUIRE(storage_ != nullptr, "table " + name_ +
+                                        (memory() ? " is a memory" : " is no stored") +
+                                        " table: it has no order to page by");
   ZEZE_REQUIRE(options.page_size > 0, "a page of table " + name_ + " must have room for a record");
   std::optional<std::string> start;
   if (after) start = EncodedKey(*after);
@@ -54,39 +56,48 @@ template <typename K, typename V>
 Result<std::size_t> Table<K, V>::WalkStorage(FunctionRef<bool(const K&, const V&)> visit,
                                              const WalkOptions& options) {
   CheckAttached();
-  if (storage_ == nullptr) return std::size_t{0};
+  ZEZE_REQUIRE(options.page_size > 0, "a page of table " + name_ + " must have room for a record");
   std::size_t count = 0;
   BadRows bad(*this, options);
-  StorageWalk walk;
-  walk.descending = options.descending;
-  Result<std::size_t> walked =
-      storage_->Walk(walk, [&](std::string_view key_bytes, std::string_view value_bytes) {
-        Result<Row> row = DecodeRow(key_bytes, value_bytes);
-        if (!row.ok()) {
-          bad.Tell(key_bytes, value_bytes, row.error().message());
-          return true;
-        }
-        ++count;
-        return visit(row.value().key, *row.value().value);
-      });
-  if (!walked.ok()) return walked.error();
+  std::optional<std::string> after;
+  do {
+    StoredRows page;
+    {
+      const internal::ContextLease context(engine_->contexts());
+      const InsideScope inside(*context);
+      if (!engine_->ReadsAllowed()) return ReadRefused();
+      if (storage_ == nullptr) return std::size_t{0};
+      Result<StoredRows> read = ReadStored({}, after, options, false);
+      if (!read.ok()) return read.error();
+      page = std::move(read).value();
+    }
+    for (const auto& [key_bytes, value_bytes] : page.rows) {
+      Result<Row> row = DecodeRow(key_bytes, value_bytes);
+      if (!row.ok()) {
+        bad.Tell(key_bytes, value_bytes, row.error().message());
+        continue;
+      }
+      ++count;
+      if (!visit(row.value().key, *row.value().value)) return count;
+    }
+    after.reset();
+    if (page.cut) after = std::move(page.rows.back().first);
+  } while (after);
   return count;
 }
 
 template <typename K, typename V>
 template <typename Visit>
-std::size_t Table<K, V>::WalkUnordered(Visit visit, const KeyRange<K>* range) {
-  std::size_t count = 0;
-  for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
-    for (const K& key : CachedKeys(shard)) {
-      if (range != nullptr && !range->Contains(key)) continue;
-      Row row{key, ReadCached(key)};
-      if (!row.value) continue;
-      ++count;
-      if (!Give(visit, row)) return count;
-    }
+bool Table<K, V>::WalkShard(std::size_t shard, Visit visit, const KeyRange<K>* range,
+                            std::size_t& count) {
+  for (const K& key : CachedKeys(shard)) {
+    if (range != nullptr && !range->Contains(key)) continue;
+    Row row{key, ReadCached(key)};
+    if (!row.value) continue;
+    ++count;
+    if (!Give(visit, row)) return false;
   }
-  return count;
+  return true;
 }
 
 template <typename K, typename V>
@@ -117,9 +128,16 @@ Result<std::size_t> Table<K, V>::WalkKeyRange(const KeyRange<K>& range, Visit vi
                                               const WalkOptions& options) {
   CheckAttached();
   ZEZE_REQUIRE(options.page_size > 0, "a page of table " + name_ + " must have room for a record");
-  if (storage_ == nullptr) return WalkUnordered(visit, &range);
-  BadRows bad(*this, options);
   std::size_t count = 0;
+  if (storage_ == nullptr) {
+    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+      // Needs nothing that Stop takes away, but ends as other walks do.
+      if (!engine_->ReadsAllowed()) return ReadRefused();
+      if (!WalkShard(shard, visit, &range, count)) break;
+    }
+    return count;
+  }
+  BadRows bad(*this, options);
   Spans spans(*this, range, options);
   while (true) {
     Result<std::optional<internal::KeySpan>> span = spans.Next(bad);
@@ -201,39 +219,48 @@ Result<std::optional<std::size_t>> Table<K, V>::FirstLength(const internal::KeyS
 }
 
 template <typename K, typename V>
-Result<typename Table<K, V>::Page> Table<K, V>::ReadPage(const internal::KeySpan& span,
-                                                         const std::optional<std::string>& after,
-                                                         const WalkOptions& options, bool keys_only,
-                                                         BadRows& bad) {
-  // A storage begins after a key, a span with it.
-  const bool begins = !after && !options.descending && span.from;
-  const StorageWalk walk{.after = after                ? after
-                                  : options.descending ? span.to
-                                                       : span.from,
-                         .descending = options.descending,
-                         .keys_only = keys_only,
-                         .limit = options.page_size};
-  const std::vector<std::string> inserts = UnsavedInserts(walk, begins);
-  const std::uint64_t serial = engine_->checkpoint().write_serial();
-  std::vector<std::pair<std::string, std::string>> stored;
+Result<typename Table<K, V>::StoredRows> Table<K, V>::ReadStored(
+    const internal::KeySpan& span, const std::optional<std::string>& after,
+    const WalkOptions& options, bool keys_only) {
+  StoredRows page;
   std::size_t bytes = 0;
-  bool cut = false;  // The span may have more rows.
   const auto add = [&](std::string_view key, std::string_view value) {
     if (!span.Contains(key)) return false;
-    stored.emplace_back(key, keys_only ? std::string_view() : value);
-    bytes += key.size() + stored.back().second.size();
-    cut = stored.size() >= options.page_size || bytes >= options.page_bytes;
-    return !cut;
+    page.rows.emplace_back(key, keys_only ? std::string_view() : value);
+    bytes += key.size() + page.rows.back().second.size();
+    page.cut = page.rows.size() >= options.page_size || bytes >= options.page_bytes;
+    return !page.cut;
   };
-  if (begins) {
+  if (BeginsAtFrom(span, after, options)) {
     Result<bool> found = storage_->Find(
         *span.from, [&](std::string_view value) { static_cast<void>(add(*span.from, value)); });
     if (!found.ok()) return found.error();
   }
-  if (!cut) {
-    Result<std::size_t> walked = storage_->Walk(walk, add);
+  if (!page.cut) {
+    Result<std::size_t> walked =
+        storage_->Walk(StorageWalkOf(span, after, options, keys_only), add);
     if (!walked.ok()) return walked.error();
   }
+  return page;
+}
+
+template <typename K, typename V>
+Result<typename Table<K, V>::Page> Table<K, V>::ReadPage(const internal::KeySpan& span,
+                                                         const std::optional<std::string>& after,
+                                                         const WalkOptions& options, bool keys_only,
+                                                         BadRows& bad) {
+  // Two contexts: this one says only that somebody reads, so it keeps nothing alive that is made
+  // meanwhile; the other one looks at values, row by row.
+  const internal::ContextLease reading(engine_->contexts());
+  const InsideScope inside(*reading);
+  if (!engine_->ReadsAllowed()) return ReadRefused();
+  const bool begins = BeginsAtFrom(span, after, options);
+  const std::vector<std::string> inserts =
+      UnsavedInserts(StorageWalkOf(span, after, options, keys_only), begins);
+  const std::uint64_t serial = engine_->checkpoint().write_serial();
+  Result<StoredRows> read = ReadStored(span, after, options, keys_only);
+  if (!read.ok()) return read.error();
+  const auto& [stored, cut] = read.value();
 
   Page page;
   const internal::ContextLease context(engine_->contexts());
