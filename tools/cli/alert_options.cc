@@ -47,4 +47,11 @@ void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::
   command.add_option(name, read, about)->default_str(FormatDuration(value))->type_name("DURATION");
 }
 
+CLI::Option* AddTextOption(CLI::App& command, const std::string& name, std::string& value,
+                           const std::string& about) {
+  return command.add_option(name, value, about)->check([](const std::string& text) -> std::string {
+    return text.empty() ? "it must not be empty" : "";
+  });
+}
+
 }  // namespace zeze::cli

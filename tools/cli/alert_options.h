@@ -1,4 +1,4 @@
-// Options that several commands share: where alerts go, and durations.
+// Options that several commands share: where alerts go, durations, and texts that say something.
 
 #pragma once
 
@@ -26,5 +26,10 @@ admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const 
 // "30s", "1m30s"; a plain number is milliseconds. The default is what `value` has.
 void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::nanoseconds& value,
                        const std::string& about);
+
+// An option that is refused if its text is empty, as an unset variable of a shell makes it: an empty
+// file of certificates must not mean that the connection is not encrypted.
+CLI::Option* AddTextOption(CLI::App& command, const std::string& name, std::string& value,
+                           const std::string& about);
 
 }  // namespace zeze::cli

@@ -171,6 +171,61 @@ TEST_F(CliTest, CheckRefusesWhatTheProgramsRefuse) {
   EXPECT_THAT(outcome.text, HasSubstr("MaxClientz"));
 }
 
+TEST_F(CliTest, IncompleteTlsIsRefusedByTheCheckAndAtTheStart) {
+  const std::string provider = Write("provider.xml",
+                                     "<zeze><ServiceConf Name='ProviderService'><Acceptor Port='0' "
+                                     "TlsClientAuthoritiesFile='/ca.pem'/></ServiceConf></zeze>");
+  const std::string missing = "TlsClientAuthoritiesFile is set, but TlsCertificateFile is missing";
+  const std::vector<std::vector<std::string>> provider_commands = {
+      {"config", "check", provider}, {"linkd", "--config", provider, "--insecure-accounts"}};
+  for (const std::vector<std::string>& command : provider_commands) {
+    const Outcome outcome = RunZeze(command);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, HasSubstr(missing));
+  }
+
+  const std::string manager =
+      Write("manager.xml",
+            "<zeze><ServiceConf Name='Zeze.Services.ServiceManager'><Acceptor Port='0' "
+            "TlsKeyFile='/a.key'/></ServiceConf></zeze>");
+  const std::vector<std::vector<std::string>> manager_commands = {
+      {"config", "check", manager},
+      {"service-manager", "--config", manager, "--data", (directory_ / "data").string()}};
+  for (const std::vector<std::string>& command : manager_commands) {
+    const Outcome outcome = RunZeze(command);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, HasSubstr("TlsKeyFile is set, but TlsCertificateFile is missing"));
+  }
+
+  const std::string agent = Write(
+      "agent.xml",
+      "<zeze GlobalTlsName='global'><ServiceConf Name='Zeze.Services.ServiceManager.Agent'>"
+      "<Connector HostNameOrAddress='127.0.0.1' Port='5001' TlsName='registry'/></ServiceConf>"
+      "</zeze>");
+  EXPECT_THAT(RunZeze({"config", "check", agent}).text,
+              AllOf(HasSubstr("GlobalTlsName is set, but GlobalTlsAuthoritiesFile is missing"),
+                    HasSubstr("TlsName is set, but TlsAuthoritiesFile is missing")));
+}
+
+// An unset variable of a shell must not mean plaintext.
+TEST_F(CliTest, EmptyFilesOfTlsOnTheCommandLineAreRefused) {
+  const std::string url = "postgresql://127.0.0.1:1/none";
+  const Outcome global = RunZeze({"global", "--database", url, "--tls-certificate", "", "--tls-key",
+                                  "", "--tls-authorities", ""});
+  EXPECT_EQ(global.exit_code, 2);
+  EXPECT_THAT(global.text, HasSubstr("--tls-"));
+  const Outcome redo =
+      RunZeze({"redo", "send", "--store", (directory_ / "redo").string(), "--queue", "q",
+               "--server", "127.0.0.1:1", "--tls-authorities", ""});
+  EXPECT_EQ(redo.exit_code, 2);
+  EXPECT_THAT(redo.text, HasSubstr("it must not be empty"));
+  const Outcome name = RunZeze({"redo", "send", "--store", (directory_ / "redo").string(),
+                                "--queue", "q", "--server", "127.0.0.1:1", "--tls-name", "redo"});
+  EXPECT_EQ(name.exit_code, 1);
+  EXPECT_THAT(name.text,
+              HasSubstr("--tls-name is set, but --tls-authorities (or --tls) is missing"));
+}
+
 TEST_F(CliTest, CheckSaysWhatHasNoEffect) {
   const std::string file = Write("zeze.xml", "<zeze History='h' OfflineTimerLimit='3'/>");
   const Outcome outcome = RunZeze({"config", "check", file});

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "zeze/base/text.h"
 #include "zeze/config/config.h"
 #include "zeze/config/setting.h"
+#include "zeze/net/service_settings.h"
 #include "zeze/registry/service/registry_settings.h"
 #include "zeze/xml/diagnostics.h"
 
@@ -71,14 +73,22 @@ std::optional<Config> Load(const Options& options, xml::Diagnostics& diagnostics
 
 // What the programs that use the file would refuse at their start.
 void CheckUse(const Config& config, xml::Diagnostics& diagnostics) {
+  std::set<std::string> reported;  // Several programs read the same service.
   const auto report = [&](const auto& result) {
-    if (!result.ok()) diagnostics.Error({.file = config.file}, result.error().message());
+    if (result.ok() || !reported.insert(result.error().message()).second) return;
+    diagnostics.Error({.file = config.file}, result.error().message());
   };
+  const auto has = [&config](std::string_view name) { return config.services.contains(name); };
   report(OptionsFromConfig(config));
-  if (config.Customize(arch::kLinkdName) != nullptr) {
+  for (const auto& [name, service] : config.services) {
+    report(SettingsFromConfig(config, name, ServiceKind::kHandshake));
+  }
+  if (config.Customize(arch::kLinkdName) != nullptr || has(arch::kClientServiceName) ||
+      has(arch::kProviderServiceName)) {
     report(arch::LinkdSettingsFromConfig(config));
   }
-  if (config.Customize(registry::kRegistryServiceName) != nullptr) {
+  if (config.Customize(registry::kRegistryServiceName) != nullptr ||
+      has(registry::kRegistryServiceName)) {
     report(registry::RegistrySettingsFromConfig(config));
   }
 }

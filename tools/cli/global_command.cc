@@ -34,6 +34,7 @@
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/tls_settings.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze::cli {
@@ -162,18 +163,12 @@ int RunGlobal(const GlobalArguments& arguments) {
   options.shard = arguments.shard;
   options.acceptor.ip = arguments.ip;
   options.acceptor.port = arguments.port;
-  if (!arguments.tls_certificate.empty()) {
-    Result<TlsContextPtr> tls =
-        TlsContext::ForServer({.certificate_file = arguments.tls_certificate,
-                               .private_key_file = arguments.tls_key,
-                               .authorities_file = arguments.tls_authorities,
-                               .require_client_certificate = true});
-    if (!tls.ok()) {
-      std::cerr << "zeze global: " << tls.error().message() << '\n';
-      return 1;
-    }
-    options.acceptor.tls = std::move(tls).value();
-  }
+  Result<TlsContextPtr> tls =
+      ServerTls({.certificate = {"--tls-certificate", arguments.tls_certificate},
+                 .key = {"--tls-key", arguments.tls_key},
+                 .authorities = {"--tls-authorities", arguments.tls_authorities}});
+  if (!tls.ok()) return Fail(tls.error());
+  options.acceptor.tls = std::move(tls).value();
   options.machine.lease.duration = std::chrono::milliseconds(arguments.lease_ms);
   options.machine.silence_max = std::chrono::milliseconds(arguments.silence_ms);
   options.machine.unfenced_wait = std::chrono::milliseconds(arguments.unfenced_wait_ms);
@@ -243,13 +238,14 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       ->add_option("--silence", arguments->silence_ms,
                    "Milliseconds after which a silent server that blocks others is evicted")
       ->capture_default_str();
-  CLI::Option* certificate = command->add_option(
-      "--tls-certificate", arguments->tls_certificate,
+  CLI::Option* certificate = AddTextOption(
+      *command, "--tls-certificate", arguments->tls_certificate,
       "Speak encrypted, with this certificate (PEM), to servers that show one themselves");
   CLI::Option* key =
-      command->add_option("--tls-key", arguments->tls_key, "The key of the certificate (PEM)");
-  CLI::Option* authorities = command->add_option("--tls-authorities", arguments->tls_authorities,
-                                                 "Who may sign the certificates of servers (PEM)");
+      AddTextOption(*command, "--tls-key", arguments->tls_key, "The key of the certificate (PEM)");
+  CLI::Option* authorities =
+      AddTextOption(*command, "--tls-authorities", arguments->tls_authorities,
+                    "Who may sign the certificates of servers (PEM)");
   certificate->needs(key)->needs(authorities);
   key->needs(certificate);
   authorities->needs(certificate);

@@ -23,6 +23,7 @@
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigtimedwait is of POSIX.
 #include <time.h>    // NOLINT(modernize-deprecated-headers): timespec.
 
+#include "tools/cli/alert_options.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
@@ -32,6 +33,7 @@
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/tls_settings.h"
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/redo_store.h"
 #include "zeze/redo/run_task.h"
@@ -80,12 +82,12 @@ Result<std::shared_ptr<RedoStore>> LookAtStore(const RedoArguments& arguments) {
 
 // Null: not encrypted.
 Result<TlsContextPtr> MakeTls(const RedoArguments& arguments) {
-  const bool wanted = arguments.tls || !arguments.tls_authorities.empty() ||
-                      !arguments.tls_certificate.empty() || !arguments.tls_name.empty();
-  if (!wanted) return TlsContextPtr();
-  return TlsContext::ForClient({.certificate_file = arguments.tls_certificate,
-                                .private_key_file = arguments.tls_key,
-                                .authorities_file = arguments.tls_authorities});
+  const bool system = arguments.tls && arguments.tls_authorities.empty();
+  return ClientTls({.certificate = {"--tls-certificate", arguments.tls_certificate},
+                    .key = {"--tls-key", arguments.tls_key},
+                    .authorities = {"--tls-authorities (or --tls)",
+                                    system ? "system" : arguments.tls_authorities},
+                    .peer_name = {"--tls-name", arguments.tls_name}});
 }
 
 // A queue that is there: a name with a typing error makes none.
@@ -563,17 +565,17 @@ void AddTlsOptions(CLI::App& command, const std::shared_ptr<RedoArguments>& argu
   command.add_flag("--tls", arguments->tls,
                    "Speak encrypted; the authorities of the system sign the certificate of the "
                    "server");
-  command.add_option("--tls-authorities", arguments->tls_authorities,
-                     "Speak encrypted; these sign the certificate of the server (PEM)");
+  AddTextOption(command, "--tls-authorities", arguments->tls_authorities,
+                "Speak encrypted; these sign the certificate of the server (PEM)");
   CLI::Option* certificate =
-      command.add_option("--tls-certificate", arguments->tls_certificate,
-                         "The certificate to show to a server that wants one (PEM)");
+      AddTextOption(command, "--tls-certificate", arguments->tls_certificate,
+                    "The certificate to show to a server that wants one (PEM)");
   CLI::Option* key =
-      command.add_option("--tls-key", arguments->tls_key, "The key of the certificate (PEM)");
+      AddTextOption(command, "--tls-key", arguments->tls_key, "The key of the certificate (PEM)");
   certificate->needs(key);
   key->needs(certificate);
-  command.add_option("--tls-name", arguments->tls_name,
-                     "The name in the certificate of the server (default: its host)");
+  AddTextOption(command, "--tls-name", arguments->tls_name,
+                "The name in the certificate of the server (default: its host)");
 }
 
 void AddTypeOption(CLI::App& command, const std::shared_ptr<RedoArguments>& arguments) {

@@ -117,6 +117,11 @@ struct Application::Registry {
 Result<std::unique_ptr<Application>> Application::Open(std::string name,
                                                        ApplicationOptions options) {
   if (!options.on_fenced) options.on_fenced = EndFenced;
+  if (!options.global_tls && !options.global_tls_name.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "global_tls_name is set, but global_tls is missing: what is said to Global would "
+                 "not be encrypted");
+  }
   Result<std::unique_ptr<Storage>> opened = OpenStorage(options);
   if (!opened.ok()) return opened.error();
   if (!options.globals.empty() && opened.value()->fence() == nullptr) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -10,7 +11,9 @@
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
+#include "zeze/config/section.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/tls_settings.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/registry_settings.h"
 
@@ -50,6 +53,24 @@ Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& opti
   }
 }
 
+Result<void> SetGlobalTls(const ConfigSection& section, ApplicationOptions& options) {
+  const auto setting = [&section](std::string_view name) {
+    return TlsSettings::One{.name = name, .value = section.Text(name)};
+  };
+  Result<std::optional<TlsOptions>> tls =
+      ClientTlsOptions({.certificate = setting("GlobalTlsCertificateFile"),
+                        .key = setting("GlobalTlsKeyFile"),
+                        .authorities = setting("GlobalTlsAuthoritiesFile"),
+                        .peer_name = setting("GlobalTlsName")});
+  if (!tls.ok()) return tls.error();
+  options.global_tls = std::move(tls).value();
+  options.global_tls_name = section.Text("GlobalTlsName");
+  if (!options.global_tls.has_value()) return {};
+  const Result<TlsContextPtr> usable = TlsContext::ForClient(*options.global_tls);
+  if (usable.ok()) return {};
+  return Error(usable.error().code(), "GlobalTls...: " + usable.error().message());
+}
+
 }  // namespace
 
 Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
@@ -65,14 +86,7 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
     options.globals.push_back({.host = one.host, .port = one.port});
   }
   options.allow_unfenced_global = config.section.Bool("AllowUnfencedGlobal");
-  if (const std::string& authorities = config.section.Text("GlobalTlsAuthoritiesFile");
-      !authorities.empty()) {
-    options.global_tls =
-        TlsOptions{.certificate_file = config.section.Text("GlobalTlsCertificateFile"),
-                   .private_key_file = config.section.Text("GlobalTlsKeyFile"),
-                   .authorities_file = authorities};
-    options.global_tls_name = config.section.Text("GlobalTlsName");
-  }
+  if (Result<void> set = SetGlobalTls(config.section, options); !set.ok()) return set.error();
   if (Result<void> set = SetStorage(config.databases.begin()->second, options); !set.ok()) {
     return set.error();
   }

@@ -105,7 +105,7 @@ void ExpectEffects(ElementKind kind) {
     // What the setting needs to have an effect.
     std::string zeze =
         setting.name.starts_with("GlobalTls") && setting.name != "GlobalTlsAuthoritiesFile"
-            ? "GlobalTlsAuthoritiesFile='ca.pem'"
+            ? "GlobalTlsAuthoritiesFile='system'"
             : "";
     if (setting.name == "GlobalCacheManagerPort") {
       zeze = "GlobalCacheManagerHostNameOrAddress='a'";
@@ -143,6 +143,22 @@ TEST(OptionsFromConfigTest, TakesThePasswordFromTheEnvironment) {
   EXPECT_EQ(options.storage_user, "shop");
   EXPECT_EQ(options.storage_password, "secret");
   EXPECT_EQ(options.storage_connections_max, 8U);
+}
+
+TEST(OptionsFromConfigTest, RefusesIncompleteTlsOfGlobal) {
+  const auto failure = [](const std::string& zeze) {
+    const Result<ApplicationOptions> made = OptionsFromConfig(Parse(zeze, kPostgres));
+    return made.ok() ? "ok" : made.error().message();
+  };
+  EXPECT_THAT(failure("GlobalTlsName='global'"),
+              HasSubstr("GlobalTlsName is set, but GlobalTlsAuthoritiesFile is missing"));
+  EXPECT_THAT(failure("GlobalTlsCertificateFile='a.pem' GlobalTlsKeyFile='a.key'"),
+              HasSubstr("GlobalTlsCertificateFile is set, but GlobalTlsAuthoritiesFile is"));
+  EXPECT_THAT(failure("GlobalTlsAuthoritiesFile='system' GlobalTlsKeyFile='a.key'"),
+              HasSubstr("GlobalTlsKeyFile is set, but GlobalTlsCertificateFile is missing"));
+  EXPECT_THAT(failure("GlobalTlsAuthoritiesFile='not-there.pem'"), HasSubstr("not-there.pem"));
+  EXPECT_EQ(failure("GlobalTlsAuthoritiesFile='system' GlobalTlsName='global'"), "ok");
+  EXPECT_FALSE(Application::Open("test", {.global_tls_name = "global"}).ok());
 }
 
 TEST(OptionsFromConfigTest, RefusesDatabasesThatItCannotOpen) {

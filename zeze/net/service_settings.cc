@@ -28,6 +28,7 @@
 #include "zeze/net/rsa.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/tls.h"
+#include "zeze/net/tls_settings.h"
 #include "zeze/net/websocket_options.h"
 
 namespace zeze {
@@ -36,6 +37,17 @@ namespace {
 Error Wrong(const ConfigSection& section, std::string_view setting, std::string_view what) {
   return {ErrorCode::kInvalidArgument,
           fmt::format("{}: {}: {}", section.Find(setting).source, setting, what)};
+}
+
+// For an error that names the setting itself.
+Error Wrong(const ConfigSection& section, const Error& error) {
+  const std::string place = section.location().ToString();
+  return {error.code(), fmt::format("{}{}<{}>: {}", place, place.empty() ? "" : ": ",
+                                    ElementName(section.kind()), error.message())};
+}
+
+TlsSettings::One TlsSetting(const ConfigSection& section, std::string_view name) {
+  return {.name = name, .value = section.Text(name)};
 }
 
 Result<std::shared_ptr<const RsaPrivateKey>> LoadKey(const ConfigSection& section) {
@@ -115,14 +127,11 @@ Result<AcceptorOptions> ReadAcceptor(const ConfigSection& service, const ConfigS
   options.port = static_cast<std::uint16_t>(section.Integer("Port"));
   options.backlog = static_cast<int>(service.Integer("Backlog"));
   options.proxy_protocol = service.IsSet("HaProxyKey");
-  if (section.Text("TlsCertificateFile").empty()) return options;
-  const std::string& authorities = section.Text("TlsClientAuthoritiesFile");
   Result<TlsContextPtr> tls =
-      TlsContext::ForServer({.certificate_file = section.Text("TlsCertificateFile"),
-                             .private_key_file = section.Text("TlsKeyFile"),
-                             .authorities_file = authorities,
-                             .require_client_certificate = !authorities.empty()});
-  if (!tls.ok()) return Wrong(section, "TlsCertificateFile", tls.error().message());
+      ServerTls({.certificate = TlsSetting(section, "TlsCertificateFile"),
+                 .key = TlsSetting(section, "TlsKeyFile"),
+                 .authorities = TlsSetting(section, "TlsClientAuthoritiesFile")});
+  if (!tls.ok()) return Wrong(section, tls.error());
   options.tls = std::move(tls).value();
   return options;
 }
@@ -174,12 +183,11 @@ Result<ConnectorOptions> ReadConnector(const ConfigSection& section) {
   options.reconnect = section.Bool("IsAutoReconnect");
   options.delay_max = section.Duration("MaxReconnectDelay");
   options.tls_name = section.Text("TlsName");
-  if (authorities.empty()) return options;
-  Result<TlsContextPtr> tls =
-      TlsContext::ForClient({.certificate_file = section.Text("TlsCertificateFile"),
-                             .private_key_file = section.Text("TlsKeyFile"),
-                             .authorities_file = authorities == "system" ? "" : authorities});
-  if (!tls.ok()) return Wrong(section, "TlsAuthoritiesFile", tls.error().message());
+  Result<TlsContextPtr> tls = ClientTls({.certificate = TlsSetting(section, "TlsCertificateFile"),
+                                         .key = TlsSetting(section, "TlsKeyFile"),
+                                         .authorities = {"TlsAuthoritiesFile", authorities},
+                                         .peer_name = TlsSetting(section, "TlsName")});
+  if (!tls.ok()) return Wrong(section, tls.error());
   options.tls = std::move(tls).value();
   return options;
 }

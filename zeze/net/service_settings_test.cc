@@ -17,6 +17,7 @@ namespace zeze {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using testing::Certificates;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -105,6 +106,45 @@ TEST(ServiceSettings, LoadCertificates) {
   EXPECT_EQ(settings.connectors[0].tls_name, "n");
 }
 
+TEST(ServiceSettings, IncompleteTlsIsRefusedAndTheMissingSettingIsNamed) {
+  const Certificates& files = Certificates::Get();
+  const auto failure = [](const std::string& element) {
+    Result<ServiceSettings> settings = SettingsFromConfig(
+        MustParse("<ServiceConf Name='S'>" + element + "</ServiceConf>"), "S", ServiceKind::kPlain);
+    return settings.ok() ? "ok" : settings.error().message();
+  };
+  const std::string certificate = " TlsCertificateFile='" + files.server_certificate + "'";
+  const std::string key = " TlsKeyFile='" + files.server_key + "'";
+  const std::string clients = " TlsClientAuthoritiesFile='" + files.authority + "'";
+  for (const std::string element : {"<Acceptor Port='1'", "<Websocket Port='1'"}) {
+    EXPECT_THAT(failure(element + clients + "/>"),
+                AllOf(HasSubstr("test.xml:1:"),
+                      HasSubstr("TlsClientAuthoritiesFile is set, but TlsCertificateFile is "
+                                "missing")));
+    EXPECT_THAT(failure(element + key + "/>"),
+                HasSubstr("TlsKeyFile is set, but TlsCertificateFile is missing"));
+    EXPECT_THAT(failure(element + certificate + "/>"),
+                HasSubstr("TlsCertificateFile is set, but TlsKeyFile is missing"));
+    EXPECT_EQ(failure(element + certificate + key + clients + "/>"), "ok");
+  }
+  const std::string authorities = " TlsAuthoritiesFile='" + files.authority + "'";
+  for (const std::string element :
+       {"<Connector HostNameOrAddress='h' Port='2'", "<Connector Url='ws://h:2/'"}) {
+    EXPECT_THAT(failure(element + " TlsName='n'/>"),
+                HasSubstr("TlsName is set, but TlsAuthoritiesFile is missing"));
+    EXPECT_THAT(failure(element + certificate + key + "/>"),
+                HasSubstr("TlsCertificateFile is set, but TlsAuthoritiesFile is missing"));
+    EXPECT_THAT(failure(element + certificate + "/>"), HasSubstr("TlsKeyFile is missing"));
+    EXPECT_THAT(failure(element + key + "/>"), HasSubstr("TlsCertificateFile is missing"));
+  }
+  EXPECT_THAT(failure("<Connector Url='wss://h:2/'" + key + "/>"),
+              HasSubstr("TlsCertificateFile is missing"));
+  EXPECT_EQ(failure("<Connector Url='wss://h:2/' TlsName='n'/>"), "ok");
+  EXPECT_EQ(failure("<Connector HostNameOrAddress='h' Port='2' TlsName='n'" + authorities +
+                    certificate + key + "/>"),
+            "ok");
+}
+
 TEST(ServiceSettings, MakeWebSockets) {
   const Certificates& files = Certificates::Get();
   const Config config =
@@ -170,9 +210,8 @@ TEST(ServiceSettings, NameTheFileAndThePlaceOfWhatIsWrong) {
   EXPECT_THAT(child("<Websocket Port='1' Path='game'/>"), HasSubstr("'game' is no path"));
   EXPECT_THAT(child("<Websocket Port='1' AllowedOrigins='game.example'/>"),
               HasSubstr("'game.example' is no origin"));
-  EXPECT_THAT(
-      failure("<ServiceConf Name='S'><Acceptor TlsCertificateFile='no.pem'/></ServiceConf>"),
-      HasSubstr("TLS"));
+  EXPECT_THAT(child("<Acceptor TlsCertificateFile='no.pem' TlsKeyFile='no.key'/>"),
+              AllOf(HasSubstr("test.xml:1"), HasSubstr("TLS: the certificate file 'no.pem'")));
 }
 
 }  // namespace

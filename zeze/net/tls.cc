@@ -76,6 +76,10 @@ Result<TlsContextPtr> TlsContext::ForServer(const TlsOptions& options) {
     return Error(ErrorCode::kInvalidArgument,
                  "TLS: a server needs a certificate file and a key file");
   }
+  if (!options.authorities_file.empty() && !options.require_client_certificate) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "TLS: authorities are given to a server that requires no certificate of clients");
+  }
   Result<ContextPtr> context = MakeContext(TLS_server_method(), options);
   if (!context.ok()) return context.error();
   SSL_CTX* raw = context.value().get();
@@ -92,6 +96,10 @@ Result<TlsContextPtr> TlsContext::ForServer(const TlsOptions& options) {
 }
 
 Result<TlsContextPtr> TlsContext::ForClient(const TlsOptions& options) {
+  if (options.certificate_file.empty() != options.private_key_file.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "TLS: a client shows a certificate with both a certificate file and a key file");
+  }
   Result<ContextPtr> context = MakeContext(TLS_client_method(), options);
   if (!context.ok()) return context.error();
   SSL_CTX* raw = context.value().get();
