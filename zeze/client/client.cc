@@ -378,6 +378,10 @@ class Client::Impl {
       MutexLock lock(mutex_);
       if (current_.get() != &connection) return;
       const bool was_ready = ready_ != nullptr;
+      const Error named(
+          why.code(),
+          fmt::format("{}: {}{}", connector_->name(), why.message(),
+                      was_ready ? "" : ", before it let the client in: is this a gateway?"));
       ready_ = nullptr;
       current_ = nullptr;
       if (kick_) {
@@ -386,14 +390,13 @@ class Client::Impl {
         connector_->Stop();
         changed_.NotifyAll();
       } else if (!stopped_) {
-        const std::string name = connector_->name();
-        EndAttempt(Error(why.code(), fmt::format("{}: {}", name, why.message())), Next::kLater);
+        EndAttempt(named, Next::kLater);
       }
-      news_.emplace_back([this, was_ready, why] {
+      news_.emplace_back([this, was_ready, why, named] {
         if (was_ready) {
           on_lost_(why);
         } else {
-          on_attempt_failed_(why);
+          on_attempt_failed_(named);
         }
       });
       if (kick_) news_.emplace_back([this, kick = *kick_] { on_kicked_(kick); });

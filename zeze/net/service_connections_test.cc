@@ -93,6 +93,26 @@ TEST(Service, ConnectsToAServerThatComesLater) {
   EXPECT_TRUE(connector->WaitReady(std::chrono::seconds(30)).ok());
 }
 
+// Without a handshake a connection is ready as soon as it is there.
+TEST(Service, WaitsLongerEachTimeForAPeerThatClosesEveryConnection) {
+  IoThreads io({.thread_count = 1});
+  Service server(io, {.name = "server"});
+  Counter opened;
+  server.OnOpen([&](const ConnectionPtr& connection) {
+    connection->Close("nobody is let in");
+    opened.Add();
+  });
+  const NetAddress address = MustListen(server);
+  Service client(io, {.name = "client"});
+  const std::chrono::nanoseconds begin = SystemClock().Now();
+  client.Connect({.host = address.IpText(),
+                  .port = address.port(),
+                  .first_delay = milliseconds(20),
+                  .delay_max = seconds(60)});
+  ASSERT_TRUE(opened.WaitFor(6));
+  EXPECT_GE(SystemClock().Now() - begin, (20 + 40 + 80 + 160 + 320) * milliseconds(4) / 5);
+}
+
 TEST(Service, ReconnectsAfterTheAcceptorCameBack) {
   ManualClock clock;
   IoThreads io({});

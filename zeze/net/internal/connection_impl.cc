@@ -292,8 +292,7 @@ void ConnectionImpl::FinishClose() {
     static_cast<void>(EndCall(std::move(call), reply, 0));
   }
   if (connector_impl_ != nullptr) {
-    // What TLS says about the peer needs no addition.
-    if (!was_ready_ && !(peer_failed_ && phase_ == Phase::kTls)) reason += " " + DescribePhase();
+    if (!was_ready_ && !explained_) reason += " " + DescribePhase();
     connector_impl_->OnClosed(reason);
   }
   if (!was_ready_) {
@@ -334,6 +333,8 @@ void ConnectionImpl::HangUp() {
 void ConnectionImpl::FailPeer(const Error& error, WebSocketClose code, std::string_view text) {
   ++service_->protocol_errors;
   peer_failed_ = true;
+  explained_ = phase_ == Phase::kTls || error.code() == ErrorCode::kIncompatible ||
+               error.code() == ErrorCode::kInvalidArgument;
   service_->LogPeerError(Describe(), error.message());
   if (websocket_ == nullptr || !IsOpen()) return Close(error.message());
   PassOverInput();

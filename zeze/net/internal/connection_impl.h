@@ -214,6 +214,7 @@ class ConnectionImpl final : public Connection,
   bool was_ready_ = false;
   bool hung_up_ = false;
   std::atomic<bool> peer_failed_ = false;
+  std::atomic<bool> explained_ = false;  // The reason of the failure needs no addition.
   bool finished_ = false;
   bool reading_ = false;         // Input is wanted.
   bool readable_ = false;        // There may be unread input, and no further news of it comes.

@@ -183,7 +183,7 @@ void ConnectorImpl::OnConnected() {
 }
 
 void ConnectorImpl::OnReady(ConnectionPtr connection) {
-  policy_.Reset();
+  ready_since_ = loop_.Now();
   MutexLock lock(mutex_);
   progress_ = "connected";
   connection_ = std::move(connection);
@@ -192,6 +192,7 @@ void ConnectorImpl::OnReady(ConnectionPtr connection) {
 
 void ConnectorImpl::OnClosed(std::string_view reason) {
   current_ = nullptr;
+  if (ready_since_) policy_.Lost(loop_.Now() - *std::exchange(ready_since_, std::nullopt));
   OnFailed(reason);
 }
 

@@ -63,6 +63,7 @@ class ConnectorImpl final : public Connector,
 
   // Of the loop's thread.
   ReconnectPolicy policy_;
+  std::optional<std::chrono::nanoseconds> ready_since_;
   std::optional<Resolver> resolver_;
   std::optional<TcpSocket> socket_;  // While connecting.
   std::vector<TcpEndpoint> endpoints_;

@@ -194,7 +194,7 @@ Result<HandshakeStep> ClientHandshake::OnFrame(const Frame& frame) {
 Result<HandshakeStep> ClientHandshake::OnHello(const ServerHello& hello) {
   // Anybody between the two can change the greeting, which is neither encrypted nor signed.
   if (options_.require_encryption && StrengthOf(hello.encrypt) < StrengthOf(options_.encrypt)) {
-    return Error(ErrorCode::kCorrupt,
+    return Error(ErrorCode::kIncompatible,
                  fmt::format("the server offers encryption type {}, but this client is configured "
                              "to require type {}",
                              static_cast<std::int32_t>(hello.encrypt),

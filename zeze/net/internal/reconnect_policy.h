@@ -1,7 +1,7 @@
 // ReconnectPolicy: how long to wait before the next attempt to connect.
 //
 //   const std::chrono::nanoseconds delay = policy.NextDelay(random);
-//   policy.Reset();   // The connection was ready.
+//   policy.Lost(ready_for);   // A connection that was ready for so long.
 
 #pragma once
 
@@ -28,7 +28,10 @@ class ReconnectPolicy {
     return delay - std::chrono::nanoseconds(random % jitter);
   }
 
-  void Reset() { delay_ = first_delay_; }
+  // A peer that lets everybody in and closes the connection soon is as good as none.
+  void Lost(std::chrono::nanoseconds ready_for) {
+    if (ready_for >= delay_) delay_ = first_delay_;
+  }
 
  private:
   std::chrono::nanoseconds first_delay_;
