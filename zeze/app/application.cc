@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -50,6 +53,17 @@ std::size_t CoreCount() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
+// What the exception in hand says.
+std::string ThrownText() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "something that is not a std::exception";
+  }
+}
+
 // A submitted procedure. Told exactly once how it ended: by running it, or, if its task is dropped
 // by a stop, with kClosed.
 class Submission {
@@ -59,7 +73,12 @@ class Submission {
   Submission(Submission&& other) noexcept = default;
   Submission& operator=(Submission&&) = delete;
   ~Submission() {
-    if (done_) done_(result_code::kClosed);
+    if (!done_) return;
+    try {
+      done_(result_code::kClosed);
+    } catch (...) {
+      ZEZE_LOG_ERROR("the completion of procedure {} threw: {}", name_.c_str(), ThrownText());
+    }
   }
 
   void operator()() {
@@ -181,7 +200,7 @@ Application::Application(std::string name, ApplicationOptions options,
 
 Application::~Application() {
   if (const Result<void> stopped = Stop(); !stopped.ok()) {
-    ZEZE_LOG_ERROR("{} ended without saving everything: {}", name_, stopped.error().message());
+    ZEZE_LOG_ERROR("{} did not stop in order: {}", name_, stopped.error().message());
   }
   registry_.reset();  // Without a goodbye, if not everything is saved.
   if (liveness_ != nullptr) liveness_->Stop();
@@ -236,6 +255,28 @@ std::string Application::SuffixOf(const TableBase& table) const {
   return std::string(table.descriptor().suffix);
 }
 
+Result<void> Application::CheckOptions() const {
+  const auto refuse = [](const char* option, auto value, const char* expected) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("ApplicationOptions::{} is {}: set {}", option, value, expected));
+  };
+  constexpr std::size_t kLanesMax = std::size_t{1} << 20;
+  if (options_.worker_queue_max == 0) {
+    return refuse("worker_queue_max", options_.worker_queue_max, "at least 1");
+  }
+  if (options_.lane_count == 0 || options_.lane_count > kLanesMax) {
+    return refuse("lane_count", options_.lane_count, "1 to 1048576");
+  }
+  if (options_.attempts_max < 1) {
+    return refuse("attempts_max", options_.attempts_max, "at least 1");
+  }
+  if (options_.checkpoint_period.count() < 0) {
+    return refuse("checkpoint_period", options_.checkpoint_period.count(),
+                  "nanoseconds, or 0 to save on demand only");
+  }
+  return {};
+}
+
 Result<void> Application::CheckTableOptions() const {
   std::vector<std::string> names;
   for (const TableBase* table : tables_) {
@@ -274,6 +315,7 @@ Result<void> Application::Start() {
   if (started_) {
     return Error(ErrorCode::kInvalidArgument, "an application can be started only once");
   }
+  if (Result<void> good = CheckOptions(); !good.ok()) return good;
   if (Result<void> named = CheckTableOptions(); !named.ok()) return named;
   if (Result<void> resolved = ResolveTableNames(); !resolved.ok()) return resolved;
   for (TableBase* table : tables_) {
@@ -289,27 +331,57 @@ Result<void> Application::Start() {
       !fits.ok()) {
     return fits;
   }
-  if (Result<void> started = engine_->Start(); !started.ok()) return started;
-  started_ = true;
+  Result<void> running;
+  try {
+    running = StartParts();
+  } catch (...) {
+    running = Error(ErrorCode::kUnavailable, ThrownText());
+    started_ = started_ || engine_->running();
+  }
+  if (running.ok() || !started_) return running;
+  if (const Result<void> stopped = Stop(); !stopped.ok()) {
+    ZEZE_LOG_ERROR("{} did not start, nor stop in order: {}", name_, stopped.error().message());
+  }
+  return running;
+}
 
+std::unique_ptr<ThreadPool> Application::MakePool(ThreadPool::Options options,
+                                                  const char* setting) {
+  try {
+    return std::make_unique<ThreadPool>(std::move(options));
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(fmt::format("{}: set {} to fewer threads", error.what(), setting));
+  }
+}
+
+void Application::StartPools() {
   const std::size_t cores = CoreCount();
-  critical_ = std::make_unique<ThreadPool>(ThreadPool::Options{
-      .name = "critical",
-      .thread_count = options_.critical_threads != 0 ? options_.critical_threads : 2});
-  workers_ = std::make_unique<ThreadPool>(ThreadPool::Options{
-      .name = "worker",
-      .thread_count = options_.worker_threads != 0 ? options_.worker_threads : 30 * cores,
-      .queue_length_max = options_.worker_queue_max});
+  critical_ =
+      MakePool({.name = "critical",
+                .thread_count = options_.critical_threads != 0 ? options_.critical_threads : 2},
+               "CriticalThreads (ApplicationOptions::critical_threads)");
+  workers_ =
+      MakePool({.name = "worker",
+                .thread_count = options_.worker_threads != 0 ? options_.worker_threads : 30 * cores,
+                .queue_length_max = options_.worker_queue_max},
+               "WorkerThreads (ApplicationOptions::worker_threads)");
   one_by_one_ = std::make_unique<TaskOneByOneByKey>(
       *workers_, TaskOneByOneByKey::Options{.lane_count = options_.lane_count});
   if (options_.scheduled_threads != 0) {
-    scheduled_ = std::make_unique<ThreadPool>(
-        ThreadPool::Options{.name = "scheduled", .thread_count = options_.scheduled_threads});
+    scheduled_ = MakePool({.name = "scheduled", .thread_count = options_.scheduled_threads},
+                          "ScheduledThreads (ApplicationOptions::scheduled_threads)");
   }
   Executor& scheduled = scheduled_ != nullptr ? *scheduled_ : *workers_;
   scheduler_ = std::make_unique<Scheduler>(scheduled, Scheduler::Options{.clock = options_.clock});
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.limit = options_.long_procedure, .clock = options_.clock});
+}
+
+// Stop undoes it from the moment that started_ is set, wherever it ends.
+Result<void> Application::StartParts() {
+  if (Result<void> started = engine_->Start(); !started.ok()) return started;
+  started_ = true;
+  StartPools();
   if (Result<void> registry = StartRegistry(); !registry.ok()) return registry;
   if (Result<void> modules = StartModules(); !modules.ok()) return modules;
   if (liveness_ != nullptr) return liveness_->Start(*workers_);
@@ -333,19 +405,20 @@ registry::RegistryAgent* Application::registry() {
 
 Result<void> Application::StartRegistry() {
   if (registry_ == nullptr) return {};
-  Result<void> started = registry_->agent.Start();
-  if (!started.ok()) static_cast<void>(Stop().ok());
-  return started;
+  return registry_->agent.Start();
 }
 
 Result<void> Application::StartModules() {
   for (Module* module : modules_) {
-    if (Result<void> started = module->Start(*this); !started.ok()) {
-      const Error error(
-          started.error().code(),
-          fmt::format("module {} did not start: {}", module->name(), started.error().message()));
-      static_cast<void>(Stop().ok());
-      return error;
+    Result<void> started;
+    try {
+      started = module->Start(*this);
+    } catch (...) {
+      started = Error(ErrorCode::kUnavailable, "it threw: " + ThrownText());
+    }
+    if (!started.ok()) {
+      return Error(started.error().code(), fmt::format("module {} did not start: {}",
+                                                       module->name(), started.error().message()));
     }
     ++started_modules_;
   }
@@ -353,7 +426,17 @@ Result<void> Application::StartModules() {
 }
 
 void Application::StopModules() {
-  while (started_modules_ > 0) modules_[--started_modules_]->Stop(*this);
+  while (started_modules_ > 0) {
+    Module& module = *modules_[--started_modules_];
+    try {
+      module.Stop(*this);
+    } catch (...) {
+      Error failure(ErrorCode::kUnavailable,
+                    fmt::format("module {} threw in Stop: {}", module.name(), ThrownText()));
+      ZEZE_LOG_ERROR("{}; the others are stopped and everything is saved", failure.message());
+      if (!module_failure_) module_failure_ = std::move(failure);
+    }
+  }
 }
 
 Result<void> Application::CheckStopHere() const {
@@ -379,10 +462,11 @@ Result<void> Application::Stop() {
   if (stopped_ || !started_) return {};
   if (Result<void> here = CheckStopHere(); !here.ok()) return here;
   if (liveness_ != nullptr) liveness_->BeginStop();
-  scheduler_->Shutdown();
+  // A start that failed has only some of them.
+  if (scheduler_ != nullptr) scheduler_->Shutdown();
   if (scheduled_ != nullptr) scheduled_->Shutdown(ThreadPool::Pending::kDiscard);
-  one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
-  workers_->Shutdown(ThreadPool::Pending::kDiscard);
+  if (one_by_one_ != nullptr) one_by_one_->Shutdown(TaskOneByOneByKey::Pending::kDiscard);
+  if (workers_ != nullptr) workers_->Shutdown(ThreadPool::Pending::kDiscard);
   for (const auto& pool : module_pools_) pool->Shutdown(ThreadPool::Pending::kDiscard);
   if (registry_ != nullptr) registry_->agent.StopCallbacks();
   StopModules();
@@ -392,11 +476,13 @@ Result<void> Application::Stop() {
   }
   // Only now: a process that dies before everything is saved must be taken over.
   if (registry_ != nullptr) registry_->agent.Stop();
-  critical_->Shutdown(ThreadPool::Pending::kRun);
+  if (critical_ != nullptr) critical_->Shutdown(ThreadPool::Pending::kRun);
   watchdog_.reset();
   if (liveness_ != nullptr) liveness_->Stop();
   stopped_ = true;
-  return storage_->Close();
+  if (Result<void> closed = storage_->Close(); !closed.ok()) return closed;
+  if (module_failure_) return *module_failure_;
+  return {};
 }
 
 ThreadPool& Application::AddPool(ThreadPool::Options options) {
@@ -404,11 +490,21 @@ ThreadPool& Application::AddPool(ThreadPool::Options options) {
 }
 
 Task Application::MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done) {
+  ZEZE_REQUIRE(procedure != nullptr,
+               fmt::format("procedure {} was submitted without a body", name.c_str()));
   return {name.c_str(), Submission(*engine_, name, std::move(procedure), std::move(done))};
 }
 
 Result<void> Application::Submit(ProcedureName name, OwnedProcedure procedure, Completion done) {
-  return workers_->TryPost(MakeTask(name, std::move(procedure), std::move(done)));
+  Task task = MakeTask(name, std::move(procedure), std::move(done));
+  if (workers_ == nullptr) return NotStarted(name);
+  return workers_->TryPost(std::move(task));
+}
+
+Error Application::NotStarted(ProcedureName name) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("procedure {} was submitted before the start: call Application::Start first",
+                      name.c_str())};
 }
 
 }  // namespace zeze

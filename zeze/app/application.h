@@ -30,6 +30,7 @@
 #include "zeze/base/scheduler.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/base/watchdog.h"
 #include "zeze/net/tls.h"
 #include "zeze/registry/service/registry_agent.h"
@@ -152,13 +153,17 @@ class Application {
 
   // Compares the stored schema with the program's and refuses an incompatible change, naming every
   // problem; opens the tables; begins to connect to the service manager, without waiting for it;
-  // starts modules in the order they were added.
+  // starts modules in the order they were added. Errors name what cannot be: an option out of range,
+  // more threads than the machine gives, a module that does not start or throws. What was started
+  // is stopped again then. Once.
   Result<void> Start();
 
   // The orderly stop: refuses new procedures, drops queued ones (each is reported to its
   // completion with kClosed), waits for the running ones and for callbacks of the service manager,
   // stops modules in reverse order, saves everything, says goodbye to Global and to the service
   // manager, closes the storage. An error says what could not be saved; there is no goodbye then.
+  // An exception of a module's Stop holds nothing up: it is logged, the others are stopped,
+  // everything is saved, and the error comes at the end.
   // Refused on a thread that it would wait for: inside a procedure, and on the application's own.
   Result<void> Stop();
 
@@ -177,15 +182,18 @@ class Application {
     return engine_->CallApart(name, body, level, cause);
   }
 
-  // Runs a procedure on a worker. Errors: kOverloaded, kShuttingDown; it will then not run, and
-  // its completion is called with kClosed.
+  // Runs a procedure on a worker. Errors: kOverloaded, kShuttingDown, kInvalidArgument before
+  // Start; it will then not run, and its completion is called with kClosed. Throws UsageError if
+  // there is no procedure.
   Result<void> Submit(ProcedureName name, OwnedProcedure procedure, Completion done = nullptr);
 
   // The same, one at a time and in order for each key.
   template <typename Key>
   Result<void> SubmitOneByOne(const Key& key, ProcedureName name, OwnedProcedure procedure,
                               Completion done = nullptr) {
-    return one_by_one_->Post(key, MakeTask(name, std::move(procedure), std::move(done)));
+    Task task = MakeTask(name, std::move(procedure), std::move(done));
+    if (one_by_one_ == nullptr) return NotStarted(name);
+    return one_by_one_->Post(key, std::move(task));
   }
 
   // Whether procedures run and are saved. Only after Start; unknown if there is no probe.
@@ -202,10 +210,11 @@ class Application {
   const ApplicationOptions& options() const { return options_; }
   Engine& engine() { return *engine_; }
   Storage& storage() { return *storage_; }
-  ThreadPool& workers() { return *workers_; }
-  ThreadPool& critical() { return *critical_; }
-  TaskOneByOneByKey& one_by_one() { return *one_by_one_; }
-  Scheduler& scheduler() { return *scheduler_; }
+  // These four throw UsageError before Start.
+  ThreadPool& workers() { return Started(workers_, "the workers"); }
+  ThreadPool& critical() { return Started(critical_, "the critical pool"); }
+  TaskOneByOneByKey& one_by_one() { return Started(one_by_one_, "the one-by-one queues"); }
+  Scheduler& scheduler() { return Started(scheduler_, "the scheduler"); }
 
   // A pool for a module, in its Start. Stop shuts it down together with the workers, before any
   // module stops: tasks that have not started are discarded, running ones are waited for.
@@ -218,6 +227,17 @@ class Application {
               TlsContextPtr global_tls);
 
   Task MakeTask(ProcedureName name, OwnedProcedure procedure, Completion done);
+  static Error NotStarted(ProcedureName name);
+  template <typename Part>
+  Part& Started(const std::unique_ptr<Part>& part, const char* what) {
+    ZEZE_REQUIRE(part != nullptr, name_ + " has not started, so " + what +
+                                      " cannot be used: call Application::Start first");
+    return *part;
+  }
+  Result<void> CheckOptions() const;
+  Result<void> StartParts();
+  void StartPools();
+  std::unique_ptr<ThreadPool> MakePool(ThreadPool::Options options, const char* setting);
   TableOptions OptionsOf(const TableBase& table) const;
   std::string SuffixOf(const TableBase& table) const;
   Result<void> CheckTableOptions() const;
@@ -248,6 +268,7 @@ class Application {
   std::unique_ptr<Registry> registry_;  // Last: its callbacks use the rest.
   bool started_ = false;
   bool stopped_ = false;
+  std::optional<Error> module_failure_;  // What the first module that failed to stop threw.
 };
 
 }  // namespace zeze

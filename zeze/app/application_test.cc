@@ -2,11 +2,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,6 +19,8 @@
 
 #include "zeze/app/module.h"
 #include "zeze/base/name_hash.h"
+#include "zeze/base/testing/address_space_limit.h"
+#include "zeze/base/testing/captured_log.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/config/config.h"
@@ -21,11 +28,13 @@
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/beans.h"
+#include "zeze/transaction/testing/gate.h"
 
 namespace zeze {
 namespace {
 
 using testing::BAccount;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -298,6 +307,189 @@ TEST_F(ApplicationTest, AModuleThatDoesNotStartStopsTheOthers) {
   ASSERT_FALSE(started.ok());
   EXPECT_THAT(started.error().message(), HasSubstr("second did not start: no vault"));
   EXPECT_THAT(story, ElementsAre("start first", "start second", "stop first"));
+}
+
+// Throws where it is told to.
+class Thrower final : public Module {
+ public:
+  Thrower(bool in_start, bool in_stop) : in_start_(in_start), in_stop_(in_stop) {}
+  std::int32_t id() const override { return 2; }
+  std::string_view name() const override { return "test.Thrower"; }
+  Result<void> Start(Application&) override {
+    if (in_start_) throw std::runtime_error("no luck");
+    return {};
+  }
+  void Stop(Application&) override {
+    if (in_stop_) throw std::runtime_error("no end");
+  }
+  std::vector<TableBase*> Tables() override { return {}; }
+  std::span<const ProtocolHandler> Handlers() const override { return {}; }
+
+ private:
+  const bool in_start_;
+  const bool in_stop_;
+};
+
+TEST_F(ApplicationTest, AModuleThatThrowsInStartStopsTheOthers) {
+  std::vector<std::string> story;
+  Bank first("first", story);
+  Thrower second(true, false);
+  auto opened = Application::Open("bank", Options());
+  opened.value()->AddModule(first);
+  opened.value()->AddModule(second);
+
+  const Result<void> started = opened.value()->Start();
+
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message(),
+              HasSubstr("module test.Thrower did not start: it threw: no luck"));
+  EXPECT_THAT(story, ElementsAre("start first", "stop first"));
+  EXPECT_FALSE(opened.value()->engine().running());
+}
+
+TEST_F(ApplicationTest, AModuleThatThrowsInStopHoldsNothingUp) {
+  for (const bool by_destructor : {false, true}) {
+    SCOPED_TRACE(by_destructor);
+    std::vector<std::string> story;
+    Table<std::int64_t, BAccount> accounts{kAccounts};
+    Bank first("first", story);
+    Thrower second(false, true);
+    const std::int64_t balance = by_destructor ? 8 : 7;
+    testing::CapturedLog log;
+    {
+      auto opened = Application::Open("bank", Options());
+      Application& app = *opened.value();
+      app.AddTable(accounts);
+      app.AddModule(first);
+      app.AddModule(second);
+      ASSERT_TRUE(app.Start().ok());
+      ASSERT_EQ(0, app.Call("pay", [&](Transaction& tx) -> std::int64_t {
+        accounts.Put(tx, 1, BAccount{.balance = balance, .owner = {}});
+        return 0;
+      }));
+      if (!by_destructor) {
+        const Result<void> stopped = app.Stop();
+        ASSERT_FALSE(stopped.ok());
+        EXPECT_EQ("module test.Thrower threw in Stop: no end", stopped.error().message());
+        EXPECT_TRUE(app.Stop().ok()) << "it has stopped";
+      }
+    }
+    EXPECT_THAT(story, ElementsAre("start first", "stop first"));
+    EXPECT_THAT(log.lines(), Contains(HasSubstr("module test.Thrower threw in Stop: no end")));
+
+    auto again = Application::Open("bank", Options());
+    again.value()->AddTable(accounts);
+    ASSERT_TRUE(again.value()->Start().ok());
+    EXPECT_EQ(balance, accounts.ReadCopy(1).value()->balance) << "the last commit was saved";
+  }
+}
+
+TEST_F(ApplicationTest, AWalkInFlightEndsWithAnErrorWhenTheApplicationStops) {
+  Table<std::int64_t, BAccount> accounts{kAccounts};
+  auto opened = Application::Open("bank", Options());
+  Application& app = *opened.value();
+  app.AddTable(accounts);
+  ASSERT_TRUE(app.Start().ok());
+  ASSERT_EQ(0, app.Call("fill", [&](Transaction& tx) -> std::int64_t {
+    for (std::int64_t key = 0; key < 100; ++key) accounts.Put(tx, key, BAccount{});
+    return 0;
+  }));
+  testing::Gate gate;
+  std::size_t seen = 0;
+  std::optional<Result<std::size_t>> walked;
+  std::thread walker([&] {
+    walked = accounts.Walk(
+        [&](std::int64_t, const BAccount&) {
+          gate.Pass();
+          return ++seen > 0;
+        },
+        {.page_size = 10});
+  });
+  gate.AwaitArrivals(1);
+
+  EXPECT_TRUE(app.Stop().ok());
+  gate.Open();
+  walker.join();
+
+  ASSERT_FALSE(walked->ok());
+  EXPECT_EQ(ErrorCode::kShuttingDown, walked->error().code());
+  EXPECT_EQ(10U, seen) << "the page that was read";
+  EXPECT_EQ(ErrorCode::kShuttingDown, accounts.ReadCopy(1000).error().code());
+}
+
+TEST_F(ApplicationTest, WhatNeedsARunningApplicationIsRefusedBeforeStart) {
+  auto opened = Application::Open("bank", Options());
+  Application& app = *opened.value();
+  std::vector<std::int64_t> codes;
+  const Completion note = [&](std::int64_t code) { codes.push_back(code); };
+  const auto nothing = [](Transaction&) { return std::int64_t{0}; };
+
+  for (const Result<void>& refused :
+       {app.Submit("early", nothing, note), app.SubmitOneByOne(1, "early", nothing, note)}) {
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(ErrorCode::kInvalidArgument, refused.error().code());
+    EXPECT_THAT(refused.error().message(), HasSubstr("call Application::Start first"));
+  }
+  EXPECT_THAT(codes, ElementsAre(result_code::kClosed, result_code::kClosed));
+  EXPECT_EQ(result_code::kClosed, app.Call("early", nothing));
+  EXPECT_FALSE(app.engine().CheckpointNow().ok());
+  EXPECT_THROW(app.workers(), UsageError);
+  EXPECT_THROW(app.critical(), UsageError);
+  EXPECT_THROW(app.one_by_one(), UsageError);
+  EXPECT_THROW(app.scheduler(), UsageError);
+  ASSERT_TRUE(app.Start().ok());
+  EXPECT_THROW(static_cast<void>(app.Submit("no body", nullptr).ok()), UsageError);
+  EXPECT_THROW(static_cast<void>(app.SubmitOneByOne(1, "no body", nullptr).ok()), UsageError);
+}
+
+TEST_F(ApplicationTest, StartNamesAnOptionThatIsOutOfRange) {
+  const auto refused = [this](void (*change)(ApplicationOptions&)) {
+    ApplicationOptions options = Options();
+    change(options);
+    const Result<void> started = Application::Open("bank", options).value()->Start();
+    return started.ok() ? "started" : started.error().message();
+  };
+  EXPECT_THAT(refused([](ApplicationOptions& o) { o.worker_queue_max = 0; }),
+              HasSubstr("worker_queue_max is 0: set at least 1"));
+  EXPECT_THAT(refused([](ApplicationOptions& o) { o.lane_count = 0; }),
+              HasSubstr("lane_count is 0: set 1 to 1048576"));
+  EXPECT_THAT(refused([](ApplicationOptions& o) { o.attempts_max = 0; }),
+              HasSubstr("attempts_max is 0: set at least 1"));
+  EXPECT_THAT(
+      refused([](ApplicationOptions& o) { o.checkpoint_period = -std::chrono::seconds(1); }),
+      HasSubstr("checkpoint_period is -1000000000"));
+}
+
+TEST_F(ApplicationTest, StartSaysHowManyThreadsThereAreIfNotAllCanBeHad) {
+  if (!testing::CanLimitAddressSpace()) GTEST_SKIP() << "a sanitizer needs the address space";
+  ApplicationOptions options = Options();
+  options.storage = StorageKind::kMemory;
+  options.worker_threads = 100'000;
+  const std::size_t threads = testing::CountThreads();
+  {
+    auto opened = Application::Open("bank", options);
+    ASSERT_TRUE(opened.ok());
+    const testing::AddressSpaceLimit limit(std::size_t{512} << 20);
+
+    const Result<void> started = opened.value()->Start();
+
+    ASSERT_FALSE(started.ok());
+    EXPECT_THAT(started.error().message(), HasSubstr("of 100000 threads of thread pool worker"));
+    EXPECT_THAT(started.error().message(), HasSubstr("set WorkerThreads"));
+    EXPECT_FALSE(opened.value()->engine().running());
+  }
+  EXPECT_EQ(testing::CountThreads(), threads) << "none is left";
+}
+
+TEST_F(ApplicationTest, ACompletionThatThrowsWhenItIsDroppedDoesNoHarm) {
+  testing::CapturedLog log;
+  auto opened = Application::Open("bank", Options());
+  EXPECT_FALSE(opened.value()
+                   ->Submit(
+                       "early", [](Transaction&) { return std::int64_t{0}; },
+                       [](std::int64_t) { throw std::runtime_error("not told"); })
+                   .ok());
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("completion of procedure early threw: not told")));
 }
 
 TEST_F(ApplicationTest, RunsSubmittedProceduresAndReportsDroppedOnes) {

@@ -62,9 +62,11 @@ class Module {
   // Dotted, from the solution down.
   virtual std::string_view name() const = 0;
 
-  // An error stops the start of the application; modules already started are stopped again.
+  // An error or exception stops the start of the application; modules already started are stopped
+  // again.
   virtual Result<void> Start(Application& application);
-  // Called once for each Start that succeeded.
+  // Called once for each Start that succeeded. An exception is logged and becomes the error of
+  // Application::Stop; the rest is stopped and saved in spite of it.
   virtual void Stop(Application& application);
 
   // The module's tables and handlers, all living as long as the module.

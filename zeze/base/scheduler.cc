@@ -104,6 +104,7 @@ struct Scheduler::State {
 
 std::shared_ptr<ScheduledTask::Job> Scheduler::State::Add(std::shared_ptr<State> self,
                                                           std::shared_ptr<Job> job) {
+  ZEZE_REQUIRE(static_cast<bool>(job->task), options.name + " was given an empty task");
   job->state = std::move(self);
   bool discarded = false;
   {

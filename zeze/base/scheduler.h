@@ -76,7 +76,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Once. A delay of zero or less means: now.
+  // Once. A delay of zero or less means: now. Every way to schedule throws UsageError for an empty
+  // task.
   ScheduledTask After(std::chrono::nanoseconds delay, Task task);
 
   // First after a period, then at every further one, counted from the call: what a run takes does

@@ -20,6 +20,7 @@
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/testing/manual_executor.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/base/wait_group.h"
 
 namespace zeze {
@@ -217,6 +218,15 @@ TEST_F(SchedulerTest, ShutdownReportsWhatWillNotRun) {
   EXPECT_THAT(discarded_, ElementsAre("far", "queued", "late"));
   EXPECT_THAT(log.lines(),
               Contains("warning: scheduler was shut down before 1 scheduled tasks were due"));
+}
+
+TEST(Scheduler, RefusesAnEmptyTask) {
+  ManualExecutor executor;
+  Scheduler scheduler(executor, {.start_thread = false});
+  EXPECT_THROW(scheduler.After(seconds(1), {}), UsageError);
+  EXPECT_THROW(scheduler.Every(seconds(1), {}), UsageError);
+  EXPECT_THROW(scheduler.Daily({.hour = 1}, {}), UsageError);
+  EXPECT_EQ(scheduler.PendingCount(), 0U);
 }
 
 TEST(Scheduler, ThreadRunsWhatIsDue) {

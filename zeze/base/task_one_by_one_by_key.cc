@@ -21,6 +21,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 
@@ -31,6 +32,15 @@ thread_local const TaskOneByOneByKey* running_on_this_thread = nullptr;
 
 // A lane that was once long gives its memory back when it is empty.
 constexpr std::size_t kKeptEntriesMax = 256;
+
+constexpr std::size_t kLanesMax = std::size_t{1} << 24;
+
+std::size_t LaneMask(std::size_t lane_count) {
+  ZEZE_REQUIRE(lane_count > 0 && lane_count <= kLanesMax,
+               fmt::format("one-by-one queues: lane_count is {}: it must be from 1 to {}",
+                           lane_count, kLanesMax));
+  return std::bit_ceil(lane_count) - 1;
+}
 
 }  // namespace
 
@@ -103,10 +113,12 @@ struct alignas(64) TaskOneByOneByKey::Lane {
 TaskOneByOneByKey::TaskOneByOneByKey(Executor& executor, Options options)
     : executor_(executor),
       options_(std::move(options)),
-      lane_mask_(std::bit_ceil(options_.lane_count) - 1),
+      lane_mask_(LaneMask(options_.lane_count)),
       lanes_(std::make_unique<Lane[]>(lane_mask_ + 1)) {
-  ZEZE_CHECK(options_.lane_count > 0);
-  ZEZE_CHECK(options_.lane_length_max > 0);
+  ZEZE_REQUIRE(
+      options_.lane_length_max > 0,
+      "one-by-one queues: lane_length_max is 0, so no task would be accepted: set at least "
+      "1");
 }
 
 TaskOneByOneByKey::~TaskOneByOneByKey() {
@@ -134,6 +146,7 @@ Result<void> TaskOneByOneByKey::CheckRoom(const Lane& lane, const Task& task) co
 }
 
 Result<void> TaskOneByOneByKey::PostHash(std::uint64_t hash, Task task) {
+  ZEZE_REQUIRE(static_cast<bool>(task), "an empty task was posted to one-by-one queues");
   Lane& lane = LaneOf(hash);
   {
     MutexLock lock(lane.mutex);
@@ -153,6 +166,7 @@ Result<void> TaskOneByOneByKey::PostHashes(std::vector<std::uint64_t> hashes,
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("\"{}\" was posted as a batch without a key", task.name()));
   }
+  ZEZE_REQUIRE(static_cast<bool>(task), "an empty task was posted to one-by-one queues");
   if (hashes.size() == 1) return PostHash(hashes.front(), std::move(task));
   auto batch = std::make_unique<Batch>();
   batch->hashes = std::move(hashes);

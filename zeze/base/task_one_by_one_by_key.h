@@ -67,6 +67,7 @@ class TaskOneByOneByKey {
   // What Shutdown does with tasks that have not started.
   enum class Pending { kRun, kDiscard };
 
+  // Throws UsageError if a count in the options is 0.
   TaskOneByOneByKey(Executor& executor, Options options);
 
   // Calls Shutdown(Pending::kDiscard).
@@ -75,7 +76,8 @@ class TaskOneByOneByKey {
   TaskOneByOneByKey(const TaskOneByOneByKey&) = delete;
   TaskOneByOneByKey& operator=(const TaskOneByOneByKey&) = delete;
 
-  // Fails with kOverloaded or kShuttingDown; the task is then destroyed and never runs.
+  // Fails with kOverloaded or kShuttingDown; the task is then destroyed and never runs. Throws
+  // UsageError, as PostBatch does, if the task is empty.
   template <typename Key>
   Result<void> Post(const Key& key, Task task) {
     return PostHash(HashOf(key), std::move(task));

@@ -26,6 +26,7 @@
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_executor.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 namespace {
@@ -416,6 +417,17 @@ TEST(TaskOneByOneByKey, ThrowingTaskIsLoggedByName) {
   executor.RunAll();
 
   EXPECT_THAT(log.lines(), Contains("error: task \"trade\" threw: no gold"));
+}
+
+TEST(TaskOneByOneByKey, RefusesEmptyTasksAndQueuesWithoutLanes) {
+  ManualExecutor executor;
+  EXPECT_THROW(TaskOneByOneByKey(executor, {.lane_count = 0}), UsageError);
+  EXPECT_THROW(TaskOneByOneByKey(executor, {.lane_count = ~std::size_t{0}}), UsageError);
+  EXPECT_THROW(TaskOneByOneByKey(executor, {.lane_length_max = 0}), UsageError);
+  TaskOneByOneByKey serial(executor, {});
+  EXPECT_THROW(static_cast<void>(serial.Post(1, {}).ok()), UsageError);
+  EXPECT_THROW(static_cast<void>(serial.PostBatch({1, 2}, {}).ok()), UsageError);
+  EXPECT_EQ(serial.PendingCountApprox(), 0U);
 }
 
 TEST(TaskOneByOneByKeyDeathTest, ShutdownFromATaskIsCaught) {

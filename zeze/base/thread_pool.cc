@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 
@@ -82,8 +84,14 @@ class ThreadPool::Impl {
     std::thread thread;
   };
 
+  // Of a pool that cannot have all its threads. Returns how many there were.
+  std::size_t EndStartedThreads();
   void Run(Worker& worker);
   bool Search(Task& task, bool counted);
+  void CheckTask(const Task& task) const {
+    ZEZE_REQUIRE(static_cast<bool>(task),
+                 fmt::format("an empty task was posted to thread pool {}", options_.name));
+  }
   void RunTask(Task& task);
 
   // Sleeps until woken; false if the thread shall end. Woken threads are counted as searching.
@@ -136,16 +144,43 @@ ThreadPool::Impl::Impl(Options options)
                                                           : CoreCount()),
       queue_(std::clamp(std::bit_ceil(options_.queue_length_max), kRingCapacityMin,
                         kRingCapacityMax)) {
-  ZEZE_CHECK(options_.queue_length_max > 0);
-  ZEZE_CHECK(options_.wake_delay > std::chrono::nanoseconds::zero());
+  ZEZE_REQUIRE(options_.queue_length_max > 0,
+               fmt::format("thread pool {}: queue_length_max is 0, so it would accept no task: set "
+                           "at least 1",
+                           options_.name));
+  ZEZE_REQUIRE(options_.wake_delay > std::chrono::nanoseconds::zero(),
+               fmt::format("thread pool {}: wake_delay is {} ns: it must be greater than zero",
+                           options_.name, options_.wake_delay.count()));
   const std::size_t count = options_.thread_count > 0 ? options_.thread_count : CoreCount();
   for (std::size_t i = 0; i < count; ++i) {
     workers_.push_back(std::make_unique<Worker>());
     workers_.back()->index = i;
   }
-  for (const auto& worker : workers_) {
-    worker->thread = std::thread([this, &worker = *worker] { Run(worker); });
+  try {
+    for (const auto& worker : workers_) {
+      worker->thread = std::thread([this, &worker = *worker] { Run(worker); });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = EndStartedThreads();
+    throw std::system_error(error.code(),
+                            fmt::format("only {} of {} threads of thread pool {} could be started",
+                                        started, count, options_.name));
   }
+}
+
+std::size_t ThreadPool::Impl::EndStartedThreads() {
+  {
+    MutexLock lock(idle_mutex_);
+    state_.store(State::kStopped);
+    for (const auto& worker : workers_) worker->wake_up.NotifyAll();
+  }
+  std::size_t started = 0;
+  for (const auto& worker : workers_) {
+    if (!worker->thread.joinable()) continue;
+    worker->thread.join();
+    ++started;
+  }
+  return started;
 }
 
 ThreadPool::Impl::~Impl() {
@@ -157,6 +192,7 @@ ThreadPool::Impl::~Impl() {
 }
 
 Result<void> ThreadPool::Impl::TryPost(Task&& task) {
+  CheckTask(task);
   if (state_.load(std::memory_order_relaxed) != State::kOpen &&
       (!OnOwnThread() || discarding_.load())) {
     return Error(ErrorCode::kShuttingDown,
@@ -181,7 +217,7 @@ Result<void> ThreadPool::Impl::TryPost(Task&& task) {
 }
 
 void ThreadPool::Impl::Post(Task&& task) {
-  ZEZE_CHECK(static_cast<bool>(task));
+  CheckTask(task);
   if (state_.load(std::memory_order_relaxed) != State::kOpen &&
       (!OnOwnThread() || discarding_.load())) {
     Discard(std::move(task));

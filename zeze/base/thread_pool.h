@@ -66,6 +66,8 @@ class ThreadPool final : public Executor {
     std::uint64_t discarded_tasks = 0;
   };
 
+  // Throws UsageError for an option that no pool can have, and std::system_error, after it has ended
+  // those it had started, if the machine does not give so many threads: the message says how many.
   explicit ThreadPool(Options options);
 
   // Calls Shutdown(Pending::kDiscard) and waits for running tasks as long as it takes, with a log
@@ -76,7 +78,8 @@ class ThreadPool final : public Executor {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   // For new work from outside, which can be refused: fails with kOverloaded when the queue is full,
-  // with kShuttingDown after Shutdown began. The task is then destroyed and never runs.
+  // with kShuttingDown after Shutdown began. The task is then destroyed and never runs. Both ways
+  // to post throw UsageError for an empty task.
   Result<void> TryPost(Task task);
 
   // For the next step of work already accepted: not limited by queue_length_max. Once Shutdown has

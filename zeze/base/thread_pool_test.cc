@@ -10,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,16 +23,21 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
+#include "zeze/base/testing/address_space_limit.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/base/watchdog.h"
 
 namespace zeze {
 namespace {
 
+using testing::AddressSpaceLimit;
+using testing::CanLimitAddressSpace;
 using testing::CapturedLog;
 using ::testing::Contains;
+using testing::CountThreads;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -354,6 +360,35 @@ TEST(ThreadPool, DestroysWhatATaskOwnsBeforeShutdownReturns) {
   pool.Shutdown(Pending::kRun);
 
   EXPECT_EQ(witness.use_count(), 1);
+}
+
+TEST(ThreadPool, RefusesWhatNoPoolCanDo) {
+  EXPECT_THROW(ThreadPool({.thread_count = 1, .queue_length_max = 0}), UsageError);
+  EXPECT_THROW(ThreadPool({.thread_count = 1, .wake_delay = std::chrono::nanoseconds(0)}),
+               UsageError);
+  ThreadPool pool({.thread_count = 1});
+  EXPECT_THROW(static_cast<void>(pool.TryPost({}).ok()), UsageError);
+  EXPECT_THROW(pool.Post({}), UsageError);
+  std::atomic<bool> ran = false;
+  pool.Post([&] { ran = true; });
+  pool.Shutdown(Pending::kRun);
+  EXPECT_TRUE(ran);
+  EXPECT_THROW(static_cast<void>(pool.TryPost({}).ok()), UsageError) << "whatever its state";
+}
+
+TEST(ThreadPool, SaysHowManyThreadsTheMachineGave) {
+  if (!CanLimitAddressSpace()) GTEST_SKIP() << "a sanitizer needs the address space";
+  const std::size_t threads = CountThreads();
+  const AddressSpaceLimit limit(std::size_t{256} << 20);
+  try {
+    const ThreadPool pool({.name = "many", .thread_count = 10'000});
+    FAIL() << "10,000 stacks fit into 256 MiB";
+  } catch (const std::system_error& error) {
+    EXPECT_THAT(error.what(), ::testing::MatchesRegex(
+                                  "only [1-9][0-9]* of 10000 threads of thread pool many could be "
+                                  "started: .*"));
+  }
+  EXPECT_EQ(CountThreads(), threads) << "none is left";
 }
 
 TEST(ThreadPoolDeathTest, ShutdownFromATaskIsCaught) {

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "zeze/base/activity.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/usage_error.h"
 
 namespace zeze {
 
@@ -32,7 +32,8 @@ std::string Describe(const Activity& activity) {
 class Watchdog::State {
  public:
   explicit State(Options options) : options_(std::move(options)) {
-    ZEZE_CHECK(options_.period > std::chrono::nanoseconds::zero());
+    ZEZE_REQUIRE(options_.period > std::chrono::nanoseconds::zero(),
+                 "the period of a watchdog must be greater than zero");
     if (options_.start_thread) thread_ = std::thread([this] { Run(); });
   }
 
