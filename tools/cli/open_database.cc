@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/result.h"
+#include "zeze/base/url.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
@@ -25,7 +26,7 @@ Result<std::unique_ptr<Storage>> OpenDatabase(const std::string& url) {
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("no driver for the database \"{}\": its address begins with "
                            "postgresql:// or mysql://",
-                           url));
+                           MaskPasswords(url)));
 }
 
 }  // namespace zeze::cli

@@ -30,4 +30,8 @@ struct UrlScheme {
 // and everything that is not printable ASCII.
 Result<Url> ParseUrl(std::string_view text, std::initializer_list<UrlScheme> schemes);
 
+// The text with *** in place of passwords: those of user:password@ before a host, and the values of
+// password= parameters. For log lines, messages and whatever else people read.
+std::string MaskPasswords(std::string_view text);
+
 }  // namespace zeze

@@ -9,6 +9,7 @@ namespace zeze {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Result<Url> Parse(std::string_view text) {
   return ParseUrl(text, {{"ws", 80}, {"wss", 443}});
@@ -43,6 +44,25 @@ TEST(Url, SaysWhatWasExpected) {
     EXPECT_THAT(url.error().message(),
                 HasSubstr("expected ws://host[:port][/path] or wss://host[:port][/path]"));
   }
+}
+
+TEST(Url, MasksPasswords) {
+  EXPECT_EQ(MaskPasswords("postgresql://u:sekret@h/g"), "postgresql://u:***@h/g");
+  EXPECT_EQ(MaskPasswords("jdbc:mysql://u:s@h:3306/g?user=a&password=sekret&x=1"),
+            "jdbc:mysql://u:***@h:3306/g?user=a&password=***&x=1");
+  EXPECT_EQ(MaskPasswords("from postgres://u:a@h/g to mysql://v:b@i:1/g"),
+            "from postgres://u:***@h/g to mysql://v:***@i:1/g");
+  // Characters that should have been encoded.
+  EXPECT_EQ(MaskPasswords("postgresql://u:se/k@ret@h/g"), "postgresql://u:***@h/g");
+  EXPECT_EQ(MaskPasswords("postgresql://u:se?kret@h/g"), "postgresql://u:***@h/g");
+  for (const char* open : {"postgresql://u@h:5432/g", "mysql://h:1,i:2/g?user=a@b",
+                           "ws://[::1]:81/p", "plain text", "", "://", "a://b:c"}) {
+    EXPECT_EQ(MaskPasswords(open), open);
+  }
+}
+
+TEST(Url, ErrorsDoNotRepeatPasswords) {
+  EXPECT_THAT(Parse("ws://user:sekret@h/").error().message(), Not(HasSubstr("sekret")));
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
+#include "zeze/base/url.h"
 #include "zeze/config/section.h"
 #include "zeze/config/sections.h"
 #include "zeze/config/setting.h"
@@ -299,7 +300,7 @@ class Builder {
   }
 
   std::string ConnectorTarget(const ConfigSection& connector) {
-    if (!connector.Text("Url").empty()) return connector.Text("Url");
+    if (!connector.Text("Url").empty()) return MaskPasswords(connector.Text("Url"));
     const std::optional<HostAndPort> host =
         ParseHost(connector.Text("HostNameOrAddress"), connector.Integer("Port"));
     if (!host || host->host.empty() || host->port == 0) {

@@ -468,7 +468,7 @@ TEST_F(ConfigTest, FormatShowsValuesWithTheirSources) {
   options_.environment = ConfigVariables{{"ZEZE_SERVERID", "5"}};
   const Config config = Parse(
       "<zeze CheckpointPeriod='90000'>\n<DatabaseConf Name='sql' DatabaseType='MySql' "
-      "DatabaseUrl='jdbc:mysql://h/db?user=a&amp;password=secret&amp;x=1' "
+      "DatabaseUrl='jdbc:mysql://a:secret@h/db?user=a&amp;password=secret&amp;x=1' "
       "Password='secret'/></zeze>");
 
   const std::string text = config.Format();
@@ -476,7 +476,7 @@ TEST_F(ConfigTest, FormatShowsValuesWithTheirSources) {
   EXPECT_THAT(text, ::testing::ContainsRegex("ServerId +5 +environment ZEZE_SERVERID"));
   EXPECT_THAT(text, ::testing::ContainsRegex("CheckpointPeriod +1m30s +zeze.xml:1"));
   EXPECT_THAT(text, ::testing::ContainsRegex("WorkerThreads +0 +default"));
-  EXPECT_THAT(text, HasSubstr("password=***&x=1"));
+  EXPECT_THAT(text, HasSubstr("mysql://a:***@h/db?user=a&password=***&x=1"));
   EXPECT_THAT(text, Not(HasSubstr("secret")));
   EXPECT_THAT(text, Not(HasSubstr("HotWorkingDir")));
   const std::string set_only = config.Format({.defaults = false});

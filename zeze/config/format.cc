@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "zeze/base/text.h"
+#include "zeze/base/url.h"
 #include "zeze/config/config.h"
 #include "zeze/config/section.h"
 #include "zeze/config/setting.h"
@@ -16,21 +17,6 @@
 namespace zeze {
 
 namespace {
-
-// Passwords inside connection texts: "...?user=me&password=secret".
-std::string MaskPasswords(const std::string& text) {
-  const std::string lower = ToLower(text);
-  std::size_t at = 0;
-  std::string masked;
-  while (true) {
-    const std::size_t found = lower.find("password=", at);
-    if (found == std::string::npos) return masked + text.substr(at);
-    const std::size_t begin = found + 9;
-    const std::size_t end = std::min(lower.find_first_of("&; ", begin), text.size());
-    masked += text.substr(at, begin - at) + "***";
-    at = end;
-  }
-}
 
 std::string Shown(const ConfigValue& value) {
   if (value.setting->kind == SettingKind::kSecret) return value.text.empty() ? "\"\"" : "***";

@@ -169,7 +169,8 @@ Result<void> PostJson(const HttpPost& post) {
                                 : Run(io, beast::tcp_stream(io), url.value(), post);
   if (done.ok()) return {};
   return Error(done.error().code(),
-               fmt::format("POST to {}: {}", post.url, done.error().message()));
+               fmt::format("POST to {}://{}:{}: {}", url.value().scheme, url.value().host,
+                           url.value().port, done.error().message()));
 }
 
 }  // namespace zeze

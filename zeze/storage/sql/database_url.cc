@@ -55,7 +55,8 @@ Result<DatabaseHost> ParseHost(std::string_view text) {
   } else {
     host.name = text.substr(0, colon);
     const Result<std::int64_t> port = ParseInteger(text.substr(colon + 1), 1, 65535);
-    if (!port.ok()) return Malformed(fmt::format("'{}' is no port", text.substr(colon + 1)));
+    // The text is not repeated: with a character that is not encoded it is part of the password.
+    if (!port.ok()) return Malformed("the port of a host is not a number from 1 to 65535");
     host.port = static_cast<std::uint16_t>(port.value());
   }
   if (host.name.starts_with('[') && host.name.ends_with(']')) {
