@@ -40,12 +40,12 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::Echo;
 using ::testing::AllOf;
+using testing::Echo;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::MustListen;
+using ::testing::Not;
 using testing::Text;
 using Zeze::Builtin::LinkdAuth::RetryAfter;
 using Zeze::Builtin::LinkdBase::BReportError;
