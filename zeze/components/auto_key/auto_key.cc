@@ -14,7 +14,6 @@
 
 #include "Zeze/Builtin/AutoKey.h"
 #include "zeze/app/application.h"
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -203,9 +202,7 @@ Result<void> AutoKey::RaiseTo(std::uint64_t number) {
 
 // --- AutoKeys ---
 
-AutoKeys::AutoKeys(AutoKeyOptions options) : options_(options) {
-  ZEZE_CHECK(options_.segment_min > 0 && options_.segment_max >= options_.segment_min);
-}
+AutoKeys::AutoKeys(AutoKeyOptions options) : options_(options) {}
 
 AutoKey& AutoKeys::GetOrAdd(std::string_view name) {
   ZEZE_REQUIRE(engine_ != nullptr, fmt::format("ids of \"{}\" before the start", name));
@@ -227,6 +224,12 @@ Result<void> AutoKeys::Attach(Engine& engine, std::int32_t server_id, Executor* 
                  fmt::format("server id {} is negative: ids begin with it, and it cannot be "
                              "written; use one from 0 on",
                              server_id));
+  }
+  if (options_.segment_min <= 0 || options_.segment_max < options_.segment_min) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("AutoKeyOptions: segments of {} to {} ids: segment_min must be at "
+                             "least 1 and segment_max not smaller",
+                             options_.segment_min, options_.segment_max));
   }
   server_id_ = server_id;
   engine_ = &engine;

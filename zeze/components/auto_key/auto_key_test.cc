@@ -331,6 +331,18 @@ TEST(AutoKeys, RefusesANegativeServerId) {
 
 // Nothing is declared or configured: a name that was never heard of has ids at once, and goes on
 // with them in the next life of the server.
+TEST(AutoKeys, RefusesSegmentsWithoutIds) {
+  for (const AutoKeyOptions& options :
+       {AutoKeyOptions{.segment_min = 0}, AutoKeyOptions{.segment_min = 9, .segment_max = 8}}) {
+    AutoKeys keys(options);
+    auto application = Application::Open("keys", {.storage = StorageKind::kMemory}).value();
+    application->AddModule(keys);
+    const Result<void> started = application->Start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_THAT(started.error().message(), ::testing::HasSubstr("segment_min must be at least 1"));
+  }
+}
+
 TEST(AutoKeys, Seed002NeedsNoInitialisationBeyondTheModule) {
   const TempDirectory directory;
   for (const std::int64_t first : {257, 257 + 16}) {

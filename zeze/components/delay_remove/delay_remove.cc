@@ -18,12 +18,12 @@
 
 #include "Zeze/Builtin/DelayRemove.h"
 #include "zeze/app/application.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/collections/queue/any_queue.h"
 #include "zeze/components/collections/queue/held_bean.h"
@@ -92,8 +92,14 @@ void DelayRemove::Serve(TableBase& table, Rewrites rewrites) {
 }
 
 void DelayRemove::OnJob(std::string name, JobHandler handler) {
-  const bool added = handlers_.emplace(std::move(name), std::move(handler)).second;
-  ZEZE_CHECK(added);  // One handler for each name.
+  ZEZE_REQUIRE(application_ == nullptr,
+               fmt::format("the handler of job '{}' comes after the start: call OnJob before "
+                           "Application::Start",
+                           name));
+  ZEZE_REQUIRE(!name.empty(), "a job needs a name");
+  ZEZE_REQUIRE(handler != nullptr, fmt::format("the handler of job '{}' is empty", name));
+  const auto [at, added] = handlers_.emplace(std::move(name), std::move(handler));
+  ZEZE_REQUIRE(added, fmt::format("job '{}' has a handler already", at->first));
 }
 
 Result<void> DelayRemove::CheckOptions() const {
@@ -111,6 +117,10 @@ Result<void> DelayRemove::CheckOptions() const {
   }
   if (options_.batch == 0 || options_.batches_in_step == 0 || options_.job_steps == 0) {
     return Error(ErrorCode::kInvalidArgument, "removals in batches of 0");
+  }
+  if (options_.step_period.count() <= 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "DelayRemoveOptions::step_period must be greater than zero");
   }
   return {};
 }
@@ -461,6 +471,10 @@ void DelayRemove::StepOnce() {
 }
 
 Result<void> DelayRemove::Start(Application& application) {
+  if (!queues_.started()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "delayed removal needs the module Queues: add it to the application before it");
+  }
   hours_ = options_.hours;
   if (const Config* config = application.options().config.get()) {
     const ConfigSection& section = config->section;

@@ -106,8 +106,10 @@ class DelayRemove final : public Zeze::Builtin::DelayRemove::ModuleDelayRemoveBa
 
   // --- before Start ---
 
-  // Records of this table may be removed later.
+  // Both throw UsageError after Start. Records of this table may be removed later; one DelayRemove
+  // serves a table.
   void Serve(TableBase& table, Rewrites rewrites = Rewrites::kCancel);
+  // One handler for each name.
   void OnJob(std::string name, JobHandler handler);
 
   // --- inside a transaction ---

@@ -8,10 +8,12 @@
 #include <string>
 #include <utility>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "zeze/app/application.h"
 #include "zeze/base/testing/manual_clock.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/components/delay_remove/delay_remove.h"
 #include "zeze/config/config.h"
 #include "zeze/transaction/table.h"
@@ -62,6 +64,44 @@ class ConfiguredServer {
   DelayRemove delay_remove;
   std::unique_ptr<Application> application;
 };
+
+TEST(DelayRemoveConfigTest, NeedsQueuesBeforeIt) {
+  for (const bool later : {false, true}) {
+    Queues queues;
+    DelayRemove delay_remove(queues);
+    auto application = Application::Open("test", {.storage = StorageKind::kMemory}).value();
+    application->AddModule(delay_remove);
+    if (later) application->AddModule(queues);
+    const Result<void> started = application->Start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_THAT(started.error().message(), ::testing::HasSubstr("needs the module Queues"));
+  }
+}
+
+TEST(DelayRemoveConfigTest, SlipsOfTheSetUpAreRefused) {
+  ConfiguredServer server("");
+  const DelayRemove::JobHandler nothing = [](Transaction&, std::string&) { return false; };
+  Table<std::int64_t, BAccount> other{TableDescriptor{.id = 2, .name = "other"}};
+  EXPECT_THROW(server.delay_remove.Serve(server.accounts), UsageError) << "after the start";
+  EXPECT_THROW(server.delay_remove.OnJob("late", nothing), UsageError);
+  Queues queues;
+  DelayRemove first(queues);
+  DelayRemove second(queues, {.step_period = seconds(0)});
+  first.Serve(other);
+  first.Serve(other);
+  EXPECT_THROW(second.Serve(other), UsageError);
+  EXPECT_THROW(first.OnJob("", nothing), UsageError);
+  EXPECT_THROW(first.OnJob("empty", {}), UsageError);
+  first.OnJob("once", nothing);
+  EXPECT_THROW(first.OnJob("once", nothing), UsageError);
+
+  auto application = Application::Open("test", {.storage = StorageKind::kMemory}).value();
+  application->AddModule(queues);
+  application->AddModule(second);
+  const Result<void> started = application->Start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message(), ::testing::HasSubstr("step_period"));
+}
 
 TEST(DelayRemoveConfigTest, TheDelayIsThatOfTheOptionsElseOfTheConfigurationElseSevenDays) {
   const auto delay = [](const std::string& attributes, DelayRemoveOptions options = {}) {

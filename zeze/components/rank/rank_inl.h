@@ -14,7 +14,6 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/components/rank/rank.h"
@@ -44,14 +43,18 @@ Rank<Beans...>::Rank(RankOptions options)
                 return UpdateGroups(tx, group, updates, options_.concurrent_level);
               }),
       views_(options_.views) {
-  ZEZE_CHECK(options_.concurrent_level >= 1 && options_.concurrent_level <= 1 << 20);
+  ZEZE_REQUIRE(options_.concurrent_level >= 1 && options_.concurrent_level <= 1 << 20,
+               fmt::format("RankOptions::concurrent_level is {}: set 1 to 1048576",
+                           options_.concurrent_level));
 }
 
 template <typename... Beans>
 typename Rank<Beans...>::Settings Rank<Beans...>::Checked(Definition definition) {
-  const bool factor_is_at_least_two = definition.computed_factor >= 2;
-  ZEZE_CHECK(factor_is_at_least_two);
-  ZEZE_CHECK(definition.shown_count >= 1);
+  ZEZE_REQUIRE(definition.computed_factor >= 2,
+               fmt::format("the computed_factor of a rank is {}: set at least 2",
+                           definition.computed_factor));
+  ZEZE_REQUIRE(definition.shown_count >= 1,
+               "the shown_count of a rank is 0, so nobody would be on it: set at least 1");
   const bool ordered = definition.better != nullptr || internal::kHasLong<Beans...>;
   const double computed =
       std::ceil(static_cast<double>(definition.shown_count) * definition.computed_factor);
@@ -63,7 +66,10 @@ typename Rank<Beans...>::Settings Rank<Beans...>::Checked(Definition definition)
 
 template <typename... Beans>
 void Rank<Beans...>::Define(std::int32_t rank_type, Definition definition) {
-  ZEZE_CHECK(engine_ == nullptr);  // Before Start.
+  ZEZE_REQUIRE(engine_ == nullptr,
+               fmt::format("rank type {} was defined after the start: call Define before "
+                           "Application::Start",
+                           rank_type));
   settings_.insert_or_assign(rank_type, Checked(std::move(definition)));
 }
 

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/testing/manual_clock.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/codec.h"
 #include "zeze/components/rank/testing/shown_entries.h"
 #include "zeze/storage/memory/memory_storage.h"
@@ -474,9 +475,20 @@ TEST_F(RankTest, ThreadsThatUpdateOneGroupAndManyLeaveTheTruth) {
   }
 }
 
-TEST(RankDeathTest, AFactorBelowTwoIsRefused) {
+TEST(RankOptions, WhatNoRankCanBeIsRefusedWithASentence) {
+  EXPECT_THROW(LongRank({.concurrent_level = 0}), UsageError);
   LongRank rank;
-  EXPECT_DEATH(rank.Define(1, {.computed_factor = 1.5}), "factor_is_at_least_two");
+  EXPECT_THROW(rank.Define(1, {.shown_count = 0}), UsageError);
+  try {
+    rank.Define(1, {.computed_factor = 1.5});
+    FAIL() << "a factor below two";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("computed_factor of a rank is 1.5: set at"));
+  }
+}
+
+TEST_F(RankTest, IsDefinedBeforeTheStart) {
+  EXPECT_THROW(rank().Define(77, {}), UsageError);
 }
 
 }  // namespace

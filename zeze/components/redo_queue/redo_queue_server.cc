@@ -19,11 +19,11 @@
 #include "Zeze/Builtin/RedoQueue.h"
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/config/config.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/io_threads.h"
@@ -93,19 +93,29 @@ RedoQueueServer::~RedoQueueServer() = default;
 
 void RedoQueueServer::Register(std::string queue, std::int32_t type, RedoHandler handler,
                                RedoHandlerOptions options) {
-  ZEZE_CHECK(application_ == nullptr);  // Before Start.
-  ZEZE_CHECK(!queue.empty());
-  ZEZE_CHECK(options.attempts_max > 0);
+  const auto place_of = [&] { return fmt::format("type {} of redo queue '{}'", type, queue); };
+  ZEZE_REQUIRE(application_ == nullptr, place_of() +
+                                            " was registered after the start: call Register before "
+                                            "Application::Start");
+  ZEZE_REQUIRE(!queue.empty(), "a redo queue needs a name");
+  ZEZE_REQUIRE(handler != nullptr, "the handler for " + place_of() + " is empty");
+  ZEZE_REQUIRE(options.attempts_max > 0, fmt::format("attempts_max of {} is {}: set at least 1",
+                                                     place_of(), options.attempts_max));
   std::unique_ptr<Queue>& place = queues_[queue];
   if (place == nullptr) {
     place = std::make_unique<Queue>();
     place->name = std::move(queue);
   }
   const bool added = place->handlers.emplace(type, Handler{std::move(handler), options}).second;
-  ZEZE_CHECK(added);  // Each (queue, type) once.
+  ZEZE_REQUIRE(added,
+               fmt::format("type {} of redo queue '{}' was registered twice", type, place->name));
 }
 
 Result<void> RedoQueueServer::Start(Application& application) {
+  if (options_.batch_max == 0) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "RedoQueueServerOptions::batch_max is 0, so no task would run: set at least 1");
+  }
   ServiceOptions service{.name = std::string(kServiceName), .handshake = HandshakeOptions{}};
   std::vector<AcceptorOptions> acceptors = options_.acceptors;
   const Config* config = application.options().config.get();

@@ -112,7 +112,8 @@ class RedoQueueServer final : public Zeze::Builtin::RedoQueue::ModuleRedoQueueBa
   explicit RedoQueueServer(RedoQueueServerOptions options = {});
   ~RedoQueueServer() override;
 
-  // Each (queue, type) once.
+  // Each (queue, type) once, before Start. Otherwise, and if the queue has no name, the handler is
+  // empty or attempts_max is 0, UsageError is thrown.
   void Register(std::string queue, std::int32_t type, RedoHandler handler,
                 RedoHandlerOptions options = {});
 
@@ -121,14 +122,16 @@ class RedoQueueServer final : public Zeze::Builtin::RedoQueue::ModuleRedoQueueBa
   void Register(std::string queue, std::int32_t type,
                 std::function<bool(Transaction& tx, const Bean& param)> handler,
                 RedoHandlerOptions options = {}) {
-    Register(std::move(queue), type,
-             RedoHandler([handler = std::move(handler)](Transaction& tx, const Binary& param) {
-               Bean bean;
-               ByteReader in(param.bytes);
-               bean.Decode(in);
-               return in.ok() && in.remaining() == 0 && handler(tx, bean);
-             }),
-             options);
+    RedoHandler decoding;
+    if (handler != nullptr) {
+      decoding = [handler = std::move(handler)](Transaction& tx, const Binary& param) {
+        Bean bean;
+        ByteReader in(param.bytes);
+        bean.Decode(in);
+        return in.ok() && in.remaining() == 0 && handler(tx, bean);
+      };
+    }
+    Register(std::move(queue), type, std::move(decoding), options);
   }
 
   Result<void> Start(Application& application) override;

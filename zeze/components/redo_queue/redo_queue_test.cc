@@ -20,6 +20,7 @@
 #include "zeze/app/application.h"
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/codec.h"
 #include "zeze/components/redo_queue/redo_queue_server.h"
 #include "zeze/net/io_threads.h"
@@ -283,6 +284,30 @@ TEST_F(RedoQueueTest, Seed002TheServerIsMadeAndStartedWithItsApplication) {
 }
 
 // --- Crashes and rollbacks ---
+
+TEST(RedoQueueServerSetUp, SlipsAreRefusedWithASentence) {
+  const RedoHandler yes = [](Transaction&, const Binary&) { return true; };
+  RedoQueueServer server({.acceptors = {{.port = 0}}, .batch_max = 0});
+  EXPECT_THROW(server.Register("", 1, yes), UsageError);
+  EXPECT_THROW(server.Register("q", 1, {}), UsageError);
+  EXPECT_THROW(server.Register("q", 1, yes, {.attempts_max = 0}), UsageError);
+  server.Register("q", 1, yes);
+  EXPECT_THROW(server.Register("q", 1, yes), UsageError);
+  {
+    auto application = Application::Open("redo", {.storage = StorageKind::kMemory}).value();
+    application->AddModule(server);
+    const Result<void> started = application->Start();
+    ASSERT_FALSE(started.ok());
+    EXPECT_THAT(started.error().message(), ::testing::HasSubstr("batch_max is 0"));
+  }
+  RedoQueueServer good({.acceptors = {{.port = 0}}});
+  auto application = Application::Open("redo", {.storage = StorageKind::kMemory}).value();
+  application->AddModule(good);
+  ASSERT_TRUE(application->Start().ok());
+  EXPECT_THROW(good.Register("late", 1, yes), UsageError);
+  ASSERT_TRUE(application->Stop().ok());
+  EXPECT_EQ(ErrorCode::kShuttingDown, good.Parked("q").error().code());
+}
 
 TEST_F(RedoQueueTest, WhatACrashOfTheServerTakesAwayIsSentAgain) {
   Open();

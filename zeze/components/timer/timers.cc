@@ -16,13 +16,13 @@
 #include <fmt/core.h>
 
 #include "zeze/app/application.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/alarm_clock.h"
@@ -48,20 +48,44 @@ constexpr std::size_t kIdsAhead = 64;
 }  // namespace
 
 Timers::Timers(AutoKeys& auto_keys, TimersOptions options)
-    : auto_keys_(auto_keys), options_(std::move(options)) {
-  ZEZE_CHECK(options_.timers_per_node > 0 && options_.node_bytes_max > 0 &&
-             options_.running_max > 0 && options_.retries >= 0);
-}
+    : auto_keys_(auto_keys), options_(std::move(options)) {}
 
 Timers::~Timers() = default;
 
 void Timers::RegisterHandler(std::string name, TimerHandler handler) {
-  ZEZE_CHECK(application_ == nullptr);
-  const bool added = handlers_.emplace(std::move(name), std::move(handler)).second;
-  ZEZE_CHECK(added);
+  ZEZE_REQUIRE(!started(), fmt::format("timer handler \"{}\" was registered after the start: call "
+                                       "RegisterHandler before Application::Start",
+                                       name));
+  ZEZE_REQUIRE(!name.empty(), "a timer handler needs a name");
+  ZEZE_REQUIRE(handler != nullptr, fmt::format("timer handler \"{}\" is empty", name));
+  const auto [at, added] = handlers_.emplace(std::move(name), std::move(handler));
+  ZEZE_REQUIRE(added, fmt::format("timer handler \"{}\" was registered twice", at->first));
+}
+
+void Timers::CheckStarted() const {
+  ZEZE_REQUIRE(started(),
+               "the timers have not started: add the module to the application and start that "
+               "first");
+}
+
+Result<void> Timers::CheckOptions() const {
+  const auto refuse = [](const char* option, auto value, const char* expected) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("TimersOptions::{} is {}: set {}", option, value, expected));
+  };
+  if (options_.timers_per_node == 0) {
+    return refuse("timers_per_node", options_.timers_per_node, "at least 1");
+  }
+  if (options_.node_bytes_max == 0) {
+    return refuse("node_bytes_max", options_.node_bytes_max, "at least 1");
+  }
+  if (options_.running_max == 0) return refuse("running_max", options_.running_max, "at least 1");
+  if (options_.retries < 0) return refuse("retries", options_.retries, "0 or more");
+  return {};
 }
 
 Result<void> Timers::Start(Application& application) {
+  if (Result<void> good = CheckOptions(); !good.ok()) return good;
   if (!auto_keys_.started()) {
     return Error(ErrorCode::kInvalidArgument,
                  "timers need the module AutoKeys: add it to the application before them");
@@ -145,6 +169,7 @@ bool Timers::Run(ProcedureName name, ProcedureBody body) {
 // --- scheduling ---
 
 Result<TimerBean> Timers::Plan(const TimerSpec& spec) const {
+  CheckStarted();
   if (!handlers_.contains(spec.handler)) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("timer: no handler \"{}\" is registered here", spec.handler));
@@ -323,16 +348,29 @@ bool Timers::Resume(Transaction& tx, const std::string& id) {
 }
 
 std::int64_t Timers::ScheduleLocal(std::chrono::milliseconds delay, Task task) {
+  CheckLocal(task);
   const std::int64_t local_timer = NewLocal();
   alarms_->SetIn({.key = local_timer, .local = std::move(task), .is_local = true}, delay);
   return local_timer;
 }
 
+void Timers::CheckLocal(const Task& task) const {
+  CheckStarted();
+  ZEZE_REQUIRE(static_cast<bool>(task), "a local timer was given an empty task");
+}
+
 void Timers::SetLocal(std::int64_t local_timer, std::int64_t unix_ms, Task task) {
+  CheckLocal(task);
   alarms_->Set({.key = local_timer, .local = std::move(task), .is_local = true}, unix_ms);
 }
 
+bool Timers::AwaitLoaded(std::chrono::nanoseconds patience) {
+  CheckStarted();
+  return errands_->AwaitIdle(patience);
+}
+
 bool Timers::CancelLocal(std::int64_t local_timer) {
+  CheckStarted();
   return alarms_->Clear(local_timer, true);
 }
 

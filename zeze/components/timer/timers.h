@@ -164,12 +164,14 @@ class Timers final : public TimerTables {
   explicit Timers(AutoKeys& auto_keys, TimersOptions options = {});
   ~Timers() override;
 
-  // Before Start.
+  // Before Start. Throws UsageError if it is later, if the name or the handler is empty, or if the
+  // name is taken.
   void RegisterHandler(std::string name, TimerHandler handler);
 
   // --- inside a transaction ---
 
-  // Returns the id, which begins with '@'. Errors: kInvalidArgument; nothing has changed then.
+  // Returns the id, which begins with '@'. Errors: kInvalidArgument; nothing has changed then. All
+  // of these throw UsageError if the timers are not a module of an application that has started.
   Result<std::string> Schedule(Transaction& tx, const TimerSpec& spec);
 
   // What happens if there is a timer of that name.
@@ -197,6 +199,7 @@ class Timers final : public TimerTables {
   // --- in memory only: for what ends with the process ---
 
   // Runs the task on a thread of the timers, unless canceled. Usable in Transaction::AfterCommit.
+  // These throw UsageError before Start and for an empty task.
   std::int64_t ScheduleLocal(std::chrono::milliseconds delay, Task task);
   bool CancelLocal(std::int64_t local_timer);
   // The same in two steps, for those who must know the number before the moment comes to set it.
@@ -212,7 +215,8 @@ class Timers final : public TimerTables {
   Result<std::size_t> Walk(FunctionRef<bool(const TimerInfo& timer)> visit);
 
   // Everything that was there at the start, or has been taken over, is armed.
-  bool AwaitLoaded(std::chrono::nanoseconds patience) { return errands_->AwaitIdle(patience); }
+  // Throws UsageError before Start.
+  bool AwaitLoaded(std::chrono::nanoseconds patience);
 
   // What the service manager asks for, and operators may: a server that is gone, whose root has
   // that serial. Waits for up to `patience`; goes on trying after that.
@@ -238,6 +242,9 @@ class Timers final : public TimerTables {
   void Stop(Application& application) override;
 
  private:
+  Result<void> CheckOptions() const;
+  void CheckStarted() const;
+  void CheckLocal(const Task& task) const;
   using Index = Zeze::Builtin::Timer::BIndex;
 
   bool Run(ProcedureName name, ProcedureBody body);

@@ -21,6 +21,7 @@
 #include "Zeze/Builtin/AutoKey.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/testing/captured_log.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers_for_test.h"
@@ -619,6 +620,55 @@ TEST_F(TimersTest, ThreadsScheduleAndCancelWhileOthersRun) {
   const std::vector<std::string> ran = s.told.Await(static_cast<std::size_t>(kept));
   EXPECT_EQ(std::set<std::string>(ran.begin(), ran.end()).size(), ran.size());
   EXPECT_EQ(ran.size(), static_cast<std::size_t>(kept));
+}
+
+TEST(TimersSetUp, SlipsAreRefusedWithASentence) {
+  AutoKeys keys;
+  Timers timers(keys);
+  const TimerHandler nothing = [](Transaction&, TimerContext&) { return result_code::kSuccess; };
+  EXPECT_THROW(timers.RegisterHandler("", nothing), UsageError);
+  EXPECT_THROW(timers.RegisterHandler("empty", {}), UsageError);
+  timers.RegisterHandler("once", nothing);
+  EXPECT_THROW(timers.RegisterHandler("once", nothing), UsageError);
+  EXPECT_THROW(timers.ScheduleLocal(1s, [] {}), UsageError);
+  EXPECT_THROW(timers.SetLocal(1, 1, [] {}), UsageError);
+  EXPECT_THROW(timers.CancelLocal(1), UsageError);
+  EXPECT_THROW(timers.AwaitLoaded(1s), UsageError);
+
+  auto application = Application::Open("timers", {.storage = StorageKind::kMemory}).value();
+  application->AddModule(keys);
+  ASSERT_TRUE(application->Start().ok());
+  testing::CapturedLog log;
+  EXPECT_EQ(result_code::kException,
+            application->Call("the module was never added", [&](Transaction& tx) -> std::int64_t {
+              static_cast<void>(timers.Schedule(tx, TimerSpec::After("once", 1s)).ok());
+              return result_code::kSuccess;
+            }));
+  EXPECT_THAT(log.lines(), Contains(HasSubstr("the timers have not started: add the module")));
+}
+
+TEST(TimersSetUp, StartNamesAnOptionThatIsOutOfRange) {
+  const auto refused = [](TimersOptions options) {
+    AutoKeys keys;
+    Timers timers(keys, std::move(options));
+    auto application = Application::Open("timers", {.storage = StorageKind::kMemory}).value();
+    application->AddModule(keys);
+    application->AddModule(timers);
+    const Result<void> started = application->Start();
+    return started.ok() ? "started" : started.error().message();
+  };
+  EXPECT_THAT(refused({.timers_per_node = 0}), HasSubstr("timers_per_node is 0: set at least 1"));
+  EXPECT_THAT(refused({.node_bytes_max = 0}), HasSubstr("node_bytes_max is 0: set at least 1"));
+  EXPECT_THAT(refused({.retries = -1}), HasSubstr("retries is -1: set 0 or more"));
+  EXPECT_THAT(refused({.running_max = 0}), HasSubstr("running_max is 0: set at least 1"));
+}
+
+TEST_F(TimersTest, WhatComesTooLateOrIsEmptyIsRefused) {
+  Open();
+  EXPECT_THROW(
+      server->timers.RegisterHandler("late", [](Transaction&, TimerContext&) { return 0; }),
+      UsageError);
+  EXPECT_THROW(server->timers.ScheduleLocal(1s, {}), UsageError);
 }
 
 TEST_F(TimersTest, NeedsAutoKeys) {

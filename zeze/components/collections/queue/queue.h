@@ -114,6 +114,7 @@ class Queues final : public Zeze::Builtin::Collections::Queue::ModuleQueueBase {
   Result<std::size_t> CollectCleared(Engine& engine);
   void CollectSoon();
 
+  bool started() const { return application_ != nullptr; }
   Result<void> Start(Application& application) override;
   void Stop(Application& application) override;
 
