@@ -50,6 +50,7 @@ OnlineTimers<Key>::OnlineTimers(Logins<Key>& logins, Timers& timers,
                EndAll(tx, login.key);
                return result_code::kSuccess;
              }});
+  timers_.OnSetBack([this] { return Heal(); });
 }
 
 template <typename Key>
@@ -303,6 +304,28 @@ Result<void> OnlineTimers<Key>::Accept(Transaction& tx, const Key& key, std::int
 }
 
 // --- firing ---
+
+template <typename Key>
+bool OnlineTimers<Key>::Heal() {
+  const auto heal = [this](Transaction& tx, const std::string& serial_id) {
+    const OnlineTimer* found = tables_.timers.Get(tx, serial_id);
+    if (found == nullptr || found->Timer.Parked) return;
+    TimerBean timer = found->Timer;
+    if (!HealPlan(timer, timers_.UnixNow(), PlannedBy::kThisServer)) return;
+    ArmAfterCommit(tx, found->SerialId, timer);
+    tables_.timers.Edit(tx, serial_id)->Timer = timer;
+  };
+  bool all = true;
+  const Result<std::size_t> walked = tables_.timers.WalkKeys([&](const std::string& serial_id) {
+    const std::int64_t code = timers_.application().Call("heal online timer", [&](Transaction& tx) {
+      heal(tx, serial_id);
+      return result_code::kSuccess;
+    });
+    all = all && code == result_code::kSuccess;
+    return timers_.application().engine().running();
+  });
+  return all && walked.ok();
+}
 
 template <typename Key>
 void OnlineTimers<Key>::ArmAfterCommit(Transaction& tx, std::int64_t serial_id,

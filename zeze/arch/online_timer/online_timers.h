@@ -113,6 +113,9 @@ class OnlineTimers {
   void EndAll(Transaction& tx, const Key& key);
   void EndStale(Transaction& tx, const Key& key, const OnlineTimer& timer);
 
+  // Those that the wall clock, which was set back, has left far away. False: not all of them.
+  bool Heal();
+
   void ArmAfterCommit(Transaction& tx, std::int64_t serial_id, const TimerBean& timer);
   void Arm(Moment moment, std::int64_t unix_ms);
   void Ring(Moment moment);

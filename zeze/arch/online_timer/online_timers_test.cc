@@ -472,6 +472,19 @@ TYPED_TEST(OnlineTimersTest, PeerDefect27NoBurstAfterAPause) {
   EXPECT_EQ(s.told.count(), 1U);
 }
 
+TYPED_TEST(OnlineTimersTest, APeriodGoesOnWhenTheWallClockIsSetBack) {
+  TimedServer& s = this->Open();
+  this->LogIn();
+  this->Schedule(this->Online(), TimerSpec::Every("count", 1s, 1s));
+  this->Pass(1010ms);
+  s.told.Await(1);
+  this->clock.ShiftSystemTime(-30min);
+  this->Pass(1010ms);  // It is looked at once a second.
+  EXPECT_TRUE(s.timers.AwaitLoaded(20s));
+  for (int i = 0; i < 60 && s.told.count() < 4; ++i) this->Pass(1010ms);
+  EXPECT_GE(s.told.count(), 4U);
+}
+
 // It ignores the key, so that timers of one key run side by side.
 TYPED_TEST(OnlineTimersTest, PeerDefect25OneByOneKeyCounts) {
   std::atomic<bool> waiting = false;

@@ -401,11 +401,10 @@ std::optional<absl::CivilSecond> CronExpression::NextMatch(absl::CivilSecond fro
 }
 
 std::optional<std::int64_t> CronExpression::NextAfter(std::int64_t unix_ms) const {
-  const bool every_hour = hours_.all();
   const absl::Time after = absl::FromUnixMillis(unix_ms);
   // Whole seconds of the zone are whole seconds of the world.
   absl::CivilSecond from = absl::ToCivilSecond(after, zone_) + 1;
-  if (!every_hour) {
+  if (!every_hour()) {
     // What has happened before clocks went back is not repeated.
     const absl::TimeZone::TimeInfo info = zone_.At(absl::ToCivilSecond(after, zone_));
     if (info.kind == absl::TimeZone::TimeInfo::REPEATED && after >= info.trans) {
@@ -421,9 +420,9 @@ std::optional<std::int64_t> CronExpression::NextAfter(std::int64_t unix_ms) cons
     // Clocks change before: at the moment of it they go from `from` to `to`.
     const absl::Time moment = zone_.At(change.to).trans;
     if (*match < change.to) {
-      if (!every_hour) return absl::ToUnixMillis(moment);
+      if (!every_hour()) return absl::ToUnixMillis(moment);
       match = NextMatch(change.to);
-    } else if (change.to < change.from && every_hour) {
+    } else if (change.to < change.from && every_hour()) {
       match = NextMatch(change.to);
     }
     segment = moment;

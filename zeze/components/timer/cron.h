@@ -42,6 +42,8 @@ class CronExpression {
   std::optional<std::int64_t> NextAfter(std::int64_t unix_ms) const;
 
   const std::string& text() const { return text_; }
+  // It names no hours.
+  bool every_hour() const { return hours_.all(); }
 
   // Years that an expression may name, and the last in which one without a year happens.
   static constexpr int kFirstYear = 1970;

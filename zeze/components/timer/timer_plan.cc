@@ -178,22 +178,41 @@ bool Misfire(Kind& timer, std::int64_t now, std::int64_t grace) {
   return true;
 }
 
-bool Heal(BSimpleTimer& timer, std::int64_t now) {
+bool Heal(BSimpleTimer& timer, std::int64_t now, PlannedBy by) {
+  const bool goes_on = by == PlannedBy::kThisServer && timer.Period > 0;
   const std::int64_t planned_at = std::max(timer.StartTime, timer.HappenTime);
-  if (planned_at <= now + kClockErrorMax) return false;
+  if (planned_at <= now + (goes_on ? 0 : kClockErrorMax)) return false;
   std::int64_t back = planned_at - now;
-  if (timer.Period > 0) back = (back + timer.Period - 1) / timer.Period * timer.Period;
+  if (timer.Period > 0) back = (back + timer.Period / 2) / timer.Period * timer.Period;
+  if (back == 0) return false;
   timer.NextExpectedTime -= back;
   timer.StartTime = std::min(timer.StartTime, now);
   timer.HappenTime = std::min(timer.HappenTime, now);
   return true;
 }
 
-bool Heal(BCronTimer& timer, std::int64_t now) {
-  if (timer.HappenTime != 0 && timer.HappenTime <= now + kClockErrorMax) return false;
-  const std::optional<std::int64_t> latest = CronAfter(timer, now + kClockErrorMax);
-  if (!latest || timer.NextExpectedTime <= *latest) return false;
-  timer.NextExpectedTime = CronAfter(timer, now).value_or(*latest);
+// Several of the moments that it has had, or could have had, are to come again.
+bool GoesOn(const BCronTimer& timer, std::int64_t now) {
+  const Result<CronExpression> cron =
+      CronExpression::ParseStored(timer.CronExpression, timer.TimeZone);
+  if (!cron.ok() || timer.NextExpectedTime <= now) return false;
+  if (timer.HappenTime == 0) {  // It has had none.
+    return timer.NextExpectedTime > cron.value().NextAfter(now).value_or(timer.NextExpectedTime);
+  }
+  // Not if its handler has said when it is to run.
+  const std::int64_t had = std::max(timer.ExpectedTime, timer.HappenTime);
+  return cron.value().every_hour() && timer.HappenTime > now &&
+         timer.NextExpectedTime <= cron.value().NextAfter(had).value_or(0) &&
+         CountUntil(cron.value(), now, timer.ExpectedTime, 2) == 2;
+}
+
+bool Heal(BCronTimer& timer, std::int64_t now, PlannedBy by) {
+  if (by == PlannedBy::kAnotherServer || !GoesOn(timer, now)) {
+    if (timer.HappenTime != 0 && timer.HappenTime <= now + kClockErrorMax) return false;
+    const std::optional<std::int64_t> latest = CronAfter(timer, now + kClockErrorMax);
+    if (!latest || timer.NextExpectedTime <= *latest) return false;
+  }
+  timer.NextExpectedTime = CronAfter(timer, now).value_or(timer.NextExpectedTime);
   timer.HappenTime = std::min(timer.HappenTime, now);
   return true;
 }
@@ -364,9 +383,9 @@ bool ApplyMisfire(TimerBean& timer, std::int64_t now, std::int64_t grace) {
   return more;
 }
 
-bool HealPlan(TimerBean& timer, std::int64_t now) {
+bool HealPlan(TimerBean& timer, std::int64_t now, PlannedBy by) {
   bool healed = false;
-  EditKind(timer, [&](auto& kind) { healed = Heal(kind, now); });
+  EditKind(timer, [&](auto& kind) { healed = Heal(kind, now, by); });
   // What failed then is not to wait for that time either.
   if (healed && timer.FailedTimes > 0) timer.RetryTime = std::min(timer.RetryTime, now);
   return healed;

@@ -80,10 +80,20 @@ bool AdvanceTimer(TimerBean& timer, std::int64_t now, std::int64_t grace);
 // Nobody looked at the timer until now. False: nothing is left of it.
 bool ApplyMisfire(TimerBean& timer, std::int64_t now, std::int64_t grace);
 
-// A timer that was scheduled, or ran, more than an hour from now was planned while the clock was
-// wrong; the clock has been set back since. The timer is planned anew, as far ahead as it was then.
-// False: the timer was planned by a right clock, and nothing changed.
-bool HealPlan(TimerBean& timer, std::int64_t now);
+// Whose clock has planned a timer.
+enum class PlannedBy : std::uint8_t {
+  kThisServer,     // It has been set back, if the timer ran in what is the future now.
+  kAnotherServer,  // Clocks of servers may differ by an hour.
+};
+
+// The clock has been set back since the timer was planned. False: nothing changed.
+//   - A period goes on: by whole periods the timer is planned earlier, so that it is as far ahead
+//     as it was, give or take half a period.
+//   - A cron timer for every hour, if several of its moments come again, goes on with them. One
+//     that names hours does not repeat those that it has had.
+//   - By more than an hour, the clock was wrong. The timer is planned anew, as far ahead as it was
+//     then, a cron timer by the calendar.
+bool HealPlan(TimerBean& timer, std::int64_t now, PlannedBy by = PlannedBy::kAnotherServer);
 
 // Whether both mean the same, apart from how far they are.
 bool SamePlan(const TimerBean& a, const TimerBean& b);

@@ -140,6 +140,80 @@ TEST(TimerPlan, WhatIsPlannedForLongIsNotTakenForAWrongClock) {
   EXPECT_FALSE(HealPlan(timer, kNow + 11'000));
 }
 
+// Its clock was set back by so much, right after it ran at kNow.
+TimerBean Ran(const TimerSpec& spec, std::int64_t at = kNow) {
+  TimerBean timer = PlanTimer(spec, at - 1000).value();
+  SetPlannedTime(timer, at);
+  EXPECT_TRUE(AdvanceTimer(timer, at, kGrace));
+  return timer;
+}
+
+TEST(TimerPlan, APeriodGoesOnWhenTheClockIsSetBack) {
+  constexpr std::int64_t kHalfHour = 1'800'000;
+  for (const std::int64_t back :
+       {std::int64_t{1000}, std::int64_t{7300}, kHalfHour, 48 * kHalfHour}) {
+    TimerBean timer = Ran(TimerSpec::Every("h", 1s, 1s));
+    const std::int64_t now = kNow + 300 - back;
+    ASSERT_TRUE(HealPlan(timer, now, PlannedBy::kThisServer)) << back;
+    EXPECT_GE(PlannedTime(timer), now + 500);
+    EXPECT_LE(PlannedTime(timer), now + 1500);
+    EXPECT_EQ(PlannedTime(timer) % 1000, kNow % 1000) << "its phase";
+    EXPECT_FALSE(HealPlan(timer, now, PlannedBy::kThisServer));
+  }
+  // By much less than a period: it keeps its moment.
+  TimerBean timer = Ran(TimerSpec::Every("h", 24h, 24h));
+  EXPECT_FALSE(HealPlan(timer, kNow - kHalfHour, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), kNow + 48 * kHalfHour);
+  // As its handler has said.
+  timer = Ran(TimerSpec::Every("h", 1s, 1s));
+  SetPlannedTime(timer, kNow + kHalfHour);
+  ASSERT_TRUE(HealPlan(timer, kNow - kHalfHour, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), kNow);
+  // Clocks of other servers may differ.
+  timer = Ran(TimerSpec::Every("h", 1s, 1s));
+  EXPECT_FALSE(HealPlan(timer, kNow - kHalfHour, PlannedBy::kAnotherServer));
+}
+
+TEST(TimerPlan, ACronTimerForEveryHourGoesOnWhenTheClockIsSetBack) {
+  constexpr std::int64_t kMinute = 60'000;
+  TimerBean timer = Ran(TimerSpec::Cron("h", "* * * * * ?", "UTC"));
+  ASSERT_TRUE(HealPlan(timer, kNow - 30 * kMinute, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), kNow - 30 * kMinute + 1000);
+  EXPECT_FALSE(HealPlan(timer, kNow - 30 * kMinute, PlannedBy::kThisServer));
+
+  timer = Ran(TimerSpec::Cron("h", "0 */10 * * * ?", "UTC"));
+  ASSERT_TRUE(HealPlan(timer, kNow - 29 * kMinute, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), kNow - 20 * kMinute);
+
+  // One moment that comes again is not repeated.
+  timer = Ran(TimerSpec::Cron("h", "0 0 * * * ?", "UTC"));
+  EXPECT_FALSE(HealPlan(timer, kNow - 5 * kMinute, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), kNow + 60 * kMinute);
+
+  // As its handler has said.
+  timer = Ran(TimerSpec::Cron("h", "* * * * * ?", "UTC"));
+  SetPlannedTime(timer, kNow + 60 * kMinute);
+  EXPECT_FALSE(HealPlan(timer, kNow - 30 * kMinute, PlannedBy::kThisServer));
+
+  timer = Ran(TimerSpec::Cron("h", "* * * * * ?", "UTC"));
+  EXPECT_FALSE(HealPlan(timer, kNow - 30 * kMinute, PlannedBy::kAnotherServer));
+}
+
+TEST(TimerPlan, ATimeOfDayIsNotRepeatedWhenTheClockIsSetBack) {
+  constexpr std::int64_t kMinute = 60'000;
+  const std::int64_t five = kNow + 300 * kMinute;
+  TimerBean timer = Ran(TimerSpec::Cron("h", "0 0 5 * * ?", "UTC"), five);
+  EXPECT_FALSE(HealPlan(timer, five - 10 * kMinute, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), five + 24 * 60 * kMinute);
+  timer = Ran(TimerSpec::Cron("h", "0 */10 4,5 * * ?", "UTC"), five);
+  EXPECT_FALSE(HealPlan(timer, five - 55 * kMinute, PlannedBy::kThisServer));
+
+  // It has not had any: the next one is to come.
+  timer = PlanTimer(TimerSpec::Cron("h", "0 0 5 * * ?", "UTC"), five + kMinute).value();
+  ASSERT_TRUE(HealPlan(timer, five - 10 * kMinute, PlannedBy::kThisServer));
+  EXPECT_EQ(PlannedTime(timer), five);
+}
+
 TEST(TimerPlan, CountsTimes) {
   TimerSpec spec = TimerSpec::Every("h", 1s, 1s);
   spec.times = 2;

@@ -231,6 +231,9 @@ class Timers final : public TimerTables {
   Application& application() const { return *application_; }  // Once it has started.
   std::int64_t UnixNow() const { return alarms_->UnixNow(); }
   const TimersOptions& options() const { return options_; }
+  // The wall clock was set back: timers that are planned by it may be far away now. Called on a
+  // thread of the timers; false: not now, later again. Before Start.
+  void OnSetBack(std::function<bool()> heal) { on_set_back_.push_back(std::move(heal)); }
   // Begins with '@'; no other in the cluster gets the same.
   std::string NewTimerId(Transaction& tx);
   // Of the registration (TimerInfo); 0: there is none. Other timers that run do not change it.
@@ -290,12 +293,12 @@ class Timers final : public TimerTables {
 
   // timers_load.cc
   bool Join();
-  void Load(TimerRing::Part part);
-  bool LoadNode(std::int64_t& node_id, const TimerRing::Part& part);
-  std::int64_t LoadNodeIn(Transaction& tx, std::int64_t node_id, bool& empty,
+  void Load(TimerRing::Part part, PlannedBy by);
+  bool LoadNode(std::int64_t& node_id, const TimerRing::Part& part, PlannedBy by);
+  std::int64_t LoadNodeIn(Transaction& tx, std::int64_t node_id, PlannedBy by, bool& empty,
                           std::vector<std::pair<Alarm, std::int64_t>>& alarms);
   bool LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id, TimerBean timer,
-                 std::vector<std::pair<Alarm, std::int64_t>>& alarms);
+                 PlannedBy by, std::vector<std::pair<Alarm, std::int64_t>>& alarms);
   // The timers of a ring that this server can run.
   enum class Able : std::uint8_t { kNone, kSome, kAll };
   bool LookAtRing(std::int32_t server_id, std::int64_t serial, TakeOverChoice& choice, Able& able);
@@ -315,6 +318,7 @@ class Timers final : public TimerTables {
   AutoKeys& auto_keys_;
   const TimersOptions options_;
   std::map<std::string, TimerHandler, std::less<>> handlers_;  // Fixed after Start.
+  std::vector<std::function<bool()>> on_set_back_;
 
   Application* application_ = nullptr;
   std::int32_t server_id_ = 0;

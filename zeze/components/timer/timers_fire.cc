@@ -161,8 +161,8 @@ bool Timers::IsToRun(TimerBean& timer, const Alarm& alarm, std::int64_t now) con
   return ApplyMisfire(timer, now, options_.misfire_after.count()) && DueTime(timer) <= now;
 }
 
-// The same, and the node is read as everything else is. What does not run now is armed for later, or
-// ends.
+// The same, and the node is read as everything else is. What does not run now is armed for later,
+// or ends.
 bool Timers::LookAgain(Transaction& tx, const Index& index, std::int64_t now, Firing& firing) {
   const std::string& id = firing.alarm.timer_id;
   const TimerBean* found = Stored(tx, id, index);

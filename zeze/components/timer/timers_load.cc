@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -49,7 +50,7 @@ bool Timers::Join() {
   });
   if (!joined) return false;
   ring_->Joined(serial);
-  Load(part);
+  Load(part, PlannedBy::kThisServer);
   FetchHome();
   RegisterOffline();
   return true;
@@ -74,24 +75,25 @@ void Timers::LoadAll() {
       part = ring_->Whole(tx);
       return result_code::kSuccess;
     });
-    if (done) Load(part);
+    if (done) Load(part, PlannedBy::kThisServer);
     return done;
   });
+  for (const std::function<bool()>& heal : on_set_back_) errands_->Add(heal);
 }
 
-void Timers::Load(TimerRing::Part part) {
+void Timers::Load(TimerRing::Part part, PlannedBy by) {
   if (part.head == 0) return;
-  errands_->Add([this, node_id = part.head, part]() mutable {
+  errands_->Add([this, node_id = part.head, part, by]() mutable {
     while (node_id != 0) {
       if (errands_->stopped()) return true;
-      if (!LoadNode(node_id, part)) return false;  // Not now: its rights may not be free yet.
+      if (!LoadNode(node_id, part, by)) return false;  // Not now: its rights may not be free yet.
     }
     return true;
   });
 }
 
 // Goes on to the next node; 0: that was the last.
-bool Timers::LoadNode(std::int64_t& node_id, const TimerRing::Part& part) {
+bool Timers::LoadNode(std::int64_t& node_id, const TimerRing::Part& part, PlannedBy by) {
   std::vector<std::pair<Alarm, std::int64_t>> alarms;
   std::int64_t next = 0;
   bool ours = false;
@@ -102,7 +104,7 @@ bool Timers::LoadNode(std::int64_t& node_id, const TimerRing::Part& part) {
     empty = false;
     // A server that was paused meanwhile must not take back what another one has taken over.
     ours = ring_->IsStillOurs(tx, part.serial);
-    if (ours) next = LoadNodeIn(tx, node_id, empty, alarms);
+    if (ours) next = LoadNodeIn(tx, node_id, by, empty, alarms);
     return result_code::kSuccess;
   });
   if (!loaded) return false;
@@ -112,7 +114,7 @@ bool Timers::LoadNode(std::int64_t& node_id, const TimerRing::Part& part) {
   return true;
 }
 
-std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id, bool& empty,
+std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id, PlannedBy by, bool& empty,
                                 std::vector<std::pair<Alarm, std::int64_t>>& alarms) {
   const auto* found = tNodes.Get(tx, node_id);
   if (found == nullptr) {
@@ -128,14 +130,15 @@ std::int64_t Timers::LoadNodeIn(Transaction& tx, std::int64_t node_id, bool& emp
   for (const auto& [id, timer] : timers) ids.push_back(id);
   tIndexs.Prefetch(tx, ids, Right::kModify);
   for (const auto& [id, timer] : timers) {
-    if (!LoadTimer(tx, node_id, id, timer, alarms)) ring_->Remove(tx, node_id, id);
+    if (!LoadTimer(tx, node_id, id, timer, by, alarms)) ring_->Remove(tx, node_id, id);
   }
   return next;
 }
 
 // False: it does not belong here.
 bool Timers::LoadTimer(Transaction& tx, std::int64_t node_id, const std::string& id,
-                       TimerBean timer, std::vector<std::pair<Alarm, std::int64_t>>& alarms) {
+                       TimerBean timer, PlannedBy by,
+                       std::vector<std::pair<Alarm, std::int64_t>>& alarms) {
   const Index* found = tIndexs.Get(tx, id);
   if (found == nullptr || found->NodeId != node_id) {
     ZEZE_LOG_ERROR("timer {} in node {} has no index: it is removed", id, node_id);
@@ -163,9 +166,12 @@ bool Timers::LoadTimer(Transaction& tx, std::int64_t node_id, const std::string&
     return true;
   }
   const std::int64_t grace = options_.misfire_after.count();
-  if (HealPlan(timer, UnixNow())) {
+  if (HealPlan(timer, UnixNow(), by)) {
     changed = true;
-    ZEZE_LOG_WARNING("timer {} was planned by a wrong clock: it is planned anew", id);
+    ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
+                           "the wall clock was set back since timer {} was planned, and maybe "
+                           "others: they are planned anew",
+                           id);
   }
   const std::int64_t planned = PlannedTime(timer);
   // One that failed is being tried again: that goes on.
@@ -256,7 +262,7 @@ bool Timers::TakeOverRing(std::int32_t server_id, std::int64_t serial, TakeOverC
     if (choice == TakeOverChoice::kTake) tx.RequireDurable();
     return result_code::kSuccess;
   });
-  if (done && choice == TakeOverChoice::kTake) Load(part);
+  if (done && choice == TakeOverChoice::kTake) Load(part, PlannedBy::kAnotherServer);
   return done;
 }
 
@@ -315,7 +321,7 @@ bool Timers::MoveRing(std::int32_t server_id, TimerRing::Part part, bool left_on
         }
         const std::int64_t fresh = ring_->Move(tx, node_id, id, timer);
         tIndexs.Edit(tx, id)->NodeId = fresh;
-        LoadTimer(tx, fresh, id, timer, alarms);
+        LoadTimer(tx, fresh, id, timer, PlannedBy::kAnotherServer, alarms);
       }
       if (left_only) ring_->UnlinkFrom(tx, server_id, node_id);
       return result_code::kSuccess;

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/components/timer/timers_for_test.h"
 #include "zeze/transaction/result_code.h"
@@ -293,6 +294,44 @@ TEST_F(TimersTest, AWallClockThatWasWrongForAWhileLeavesNoTimerBehind) {
   local.Await(1);
   EXPECT_EQ(server->Effects(once), 1);
   EXPECT_EQ(server->Effects(often), 2);
+}
+
+// By less than an hour.
+TEST_F(TimersTest, TimersGoOnWhenTheWallClockIsSetBack) {
+  for (const bool restarts : {false, true}) {
+    Open();
+    const std::string often = server->Schedule(TimerSpec::Every("count", 1s, 1s));
+    const std::string cron = server->Schedule(TimerSpec::Cron("count", "* * * * * ?", "UTC"));
+    clock.Advance(1010ms);
+    server->told.Await(2);
+    while (server->timers.statistics().armed < 2) std::this_thread::yield();
+    if (restarts) server->Stop();
+    clock.ShiftSystemTime(-30min);
+    if (restarts) {
+      Open();
+    } else {
+      clock.Advance(1010ms);  // It is looked at once a second.
+    }
+    const std::int64_t soon = Now() + 2000;
+    const auto until = SystemClock().Now() + 20s;
+    while (server->Find(often)->next_time_ms > soon || server->Find(cron)->next_time_ms > soon) {
+      ASSERT_LT(SystemClock().Now(), until)
+          << "they wait for " << server->Find(often)->next_time_ms - Now() << " and "
+          << server->Find(cron)->next_time_ms - Now() << " ms";
+      std::this_thread::yield();
+    }
+    for (const std::string& id : {often, cron}) {
+      const std::int64_t before = server->Effects(id);
+      for (int seconds = 0; server->Effects(id) < before + 3; ++seconds) {
+        ASSERT_LT(seconds, 60) << id;
+        const std::size_t told = server->told.count();
+        clock.Advance(1010ms);
+        server->told.Await(told + 1);
+      }
+    }
+    server->Stop();
+    EXPECT_EQ(0, server->timers.statistics().failed);
+  }
 }
 
 }  // namespace
