@@ -169,6 +169,44 @@ TEST_F(CliTest, CheckRefusesWhatTheProgramsRefuse) {
   outcome = RunZeze({"config", "check", linkd});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.text, HasSubstr("MaxClientz"));
+
+  const std::map<std::string, std::string> refused = {
+      {"<zeze><DatabaseConf DatabaseType='PostgreSQL' DatabaseUrl='jdbc:mysql://h/g'/></zeze>",
+       "'mysql://' is no address of a PostgreSQL database"},
+      {"<zeze><DatabaseConf DatabaseType='MySql'/></zeze>", "DatabaseUrl"},
+      {"<zeze ProviderThreshold='9s'/>", "ProviderOverload"},
+      {"<zeze GlobalTlsAuthoritiesFile='/not/there.pem'/>", "/not/there.pem"},
+      {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1'/>", "has no port"},
+      {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1:5002'/>", "a database in memory"},
+      {"<zeze ServerId='-1'><DatabaseConf DatabaseType='RocksDB'/></zeze>", "ServerId is -1"},
+      {"<zeze><ServiceConf Name='LinkdService'><Websocket Port='1' Path='g'/></ServiceConf></zeze>",
+       "'g' is no path"},
+      {"<zeze><ServiceConf Name='Game'><Acceptor Ip='banana'/></ServiceConf></zeze>",
+       "'banana' is no IP address"},
+      {"<zeze><ServiceConf Name='LinkdService'><Acceptor TlsCertificateFile='/c.pem' "
+       "TlsKeyFile='/c.key'/></ServiceConf></zeze>",
+       "/c.pem"}};
+  for (const auto& [file, what] : refused) {
+    outcome = RunZeze({"config", "check", Write("refused.xml", file)});
+    EXPECT_EQ(outcome.exit_code, 1) << file;
+    EXPECT_THAT(outcome.text, HasSubstr(what)) << file;
+  }
+}
+
+TEST_F(CliTest, PrintShowsNoPasswords) {
+  const std::string file = Write(
+      "zeze.xml",
+      "<zeze><DatabaseConf DatabaseType='PostgreSQL' DatabaseUrl='postgresql://u:sekret@h/g'/>"
+      "</zeze>");
+  EXPECT_THAT(RunZeze({"config", "print", file}).text,
+              AllOf(HasSubstr("postgresql://u:***@h/g"), Not(HasSubstr("sekret"))));
+  const Variables environment = {
+      {"ZEZE_DATABASE_DATABASEURL", "jdbc:mysql://v:sekret@h/g?password=sekret"}};
+  EXPECT_THAT(RunZeze({"config", "print", file}, environment).text,
+              AllOf(HasSubstr("jdbc:mysql://v:***@h/g?password=***"), Not(HasSubstr("sekret"))));
+  EXPECT_THAT(RunZeze({"config", "check", file}, environment).text, Not(HasSubstr("sekret")));
+  EXPECT_THAT(RunZeze({"global", "--database", "oracle://u:sekret@h/g"}).text,
+              AllOf(HasSubstr("oracle://u:***@h/g"), Not(HasSubstr("sekret"))));
 }
 
 TEST_F(CliTest, IncompleteTlsIsRefusedByTheCheckAndAtTheStart) {

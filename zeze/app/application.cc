@@ -17,6 +17,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "zeze/app/check_options.h"
 #include "zeze/app/liveness.h"
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
@@ -136,20 +137,11 @@ struct Application::Registry {
 Result<std::unique_ptr<Application>> Application::Open(std::string name,
                                                        ApplicationOptions options) {
   if (!options.on_fenced) options.on_fenced = EndFenced;
-  if (!options.global_tls && !options.global_tls_name.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "global_tls_name is set, but global_tls is missing: what is said to Global would "
-                 "not be encrypted");
+  if (Result<void> fits = internal::CheckApplicationOptions(options); !fits.ok()) {
+    return fits.error();
   }
   Result<std::unique_ptr<Storage>> opened = OpenStorage(options);
   if (!opened.ok()) return opened.error();
-  if (!options.globals.empty() && opened.value()->fence() == nullptr) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} belongs to one process, but a Global is configured: use PostgreSQL "
-                    "or MariaDB, or remove GlobalCacheManagerHostNameOrAddress",
-                    opened.value()->Description()));
-  }
   TlsContextPtr tls;
   if (options.global_tls) {
     Result<TlsContextPtr> made = TlsContext::ForClient(*options.global_tls);

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "zeze/app/application.h"
+#include "zeze/app/check_options.h"
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
 #include "zeze/config/section.h"
@@ -16,16 +17,26 @@
 #include "zeze/net/tls_settings.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/registry_settings.h"
+#include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/postgres/postgres_storage.h"
 
 namespace zeze {
 
 namespace {
 
-void SetSqlStorage(const DatabaseConfig& database, ApplicationOptions& options) {
+// `check` is the part of opening the database that needs no database.
+template <typename Check>
+Result<void> SetSqlStorage(const DatabaseConfig& database, Check check,
+                           ApplicationOptions& options) {
   options.storage_url = database.url;
   options.storage_user = database.section.Text("UserName");
   options.storage_password = database.section.Text("Password");
   options.storage_connections_max = static_cast<std::size_t>(database.section.Integer("MaxActive"));
+  const Result<void> checked = check({.url = database.url});
+  if (checked.ok()) return {};
+  return Error(checked.error().code(),
+               fmt::format("{}: DatabaseUrl: {}", database.section.Find("DatabaseUrl").source,
+                           checked.error().message()));
 }
 
 Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& options) {
@@ -39,12 +50,10 @@ Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& opti
       return {};
     case DatabaseType::kPostgreSql:
       options.storage = StorageKind::kPostgreSql;
-      SetSqlStorage(database, options);
-      return {};
+      return SetSqlStorage(database, &CheckPostgresOptions, options);
     case DatabaseType::kMySql:
       options.storage = StorageKind::kMariaDb;
-      SetSqlStorage(database, options);
-      return {};
+      return SetSqlStorage(database, &CheckMariaDbOptions, options);
     default:
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("DatabaseType {} is not built into this version: use RocksDB, "
@@ -91,6 +100,8 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
     return set.error();
   }
   options.server_id = config.server_id;
+  if (Result<void> fits = internal::CheckApplicationOptions(options); !fits.ok())
+    return fits.error();
   options.app_main_version = static_cast<std::int32_t>(config.app_version >> 48);
   options.worker_threads = config.worker_threads;
   options.critical_threads = config.critical_threads;

@@ -168,5 +168,62 @@ TEST(OptionsFromConfigTest, RefusesDatabasesThatItCannotOpen) {
   EXPECT_THAT(refused.error().message(), HasSubstr("MongoDB is not built into this version"));
 }
 
+std::string Failure(const std::string& zeze, const std::string& database) {
+  const Result<ApplicationOptions> made = OptionsFromConfig(Parse(zeze, database));
+  return made.ok() ? "ok" : made.error().message();
+}
+
+TEST(OptionsFromConfigTest, RefusesAddressesOfDatabasesThatCannotBeMeant) {
+  for (const std::string type : {"PostgreSQL", "MySql"}) {
+    const std::string own = type == "MySql" ? "mysql" : "postgresql";
+    const std::string other = type == "MySql" ? "postgresql" : "mysql";
+    const auto failure = [&type](const std::string& url) {
+      return Failure("", fmt::format("DatabaseType='{}' DatabaseUrl='{}'", type, url));
+    };
+    for (const std::string& url :
+         {"jdbc:" + other + "://h/g", std::string(), std::string("garbage"), own + "://h:99999/g",
+          own + "://h:port/g", own + ":///g"}) {
+      EXPECT_THAT(failure(url), HasSubstr("z.xml:1:")) << url;
+      EXPECT_THAT(failure(url), HasSubstr("DatabaseUrl: ")) << url;
+    }
+    EXPECT_EQ(failure("jdbc:" + own + "://u:p@h:1234/g"), "ok");
+  }
+}
+
+// Certificates that would protect nothing, because the connection need not be encrypted.
+TEST(OptionsFromConfigTest, RefusesIncompleteTlsOfDatabases) {
+  const auto failure = [](const std::string& type, const std::string& url) {
+    return Failure("", fmt::format("DatabaseType='{}' DatabaseUrl='{}'", type, url));
+  };
+  EXPECT_THAT(failure("PostgreSQL", "postgresql://h/g?sslrootcert=ca.pem"),
+              HasSubstr("sslrootcert is set in the address of the database"));
+  EXPECT_EQ(failure("PostgreSQL", "postgresql://h/g?sslmode=verify-full&amp;sslrootcert=ca.pem"),
+            "ok");
+  EXPECT_THAT(failure("MySql", "mysql://h/g?serverSslCert=ca.pem"),
+              HasSubstr("add sslMode=verify-full"));
+  EXPECT_THAT(failure("MySql", "mysql://h/g?useSSL=true"), HasSubstr("add sslMode=verify-full"));
+  EXPECT_EQ(failure("MySql", "mysql://h/g?useSSL=false&amp;serverTimezone=UTC"), "ok");
+  EXPECT_EQ(failure("MySql", "mysql://h/g?sslMode=verify-full&amp;serverSslCert=ca.pem"), "ok");
+}
+
+TEST(OptionsFromConfigTest, RefusesADatabaseInMemoryWithAGlobal) {
+  const std::string global = "GlobalCacheManagerHostNameOrAddress='127.0.0.1:5002'";
+  EXPECT_THAT(Failure(global, "DatabaseType='Memory'"),
+              HasSubstr("a database in memory belongs to one process, but a Global is configured"));
+  EXPECT_EQ(Failure(global, kPostgres), "ok");
+  const auto opened = Application::Open(
+      "test", {.storage = StorageKind::kMemory, .globals = {{.host = "127.0.0.1"}}});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(OptionsFromConfigTest, ANegativeServerIdHasNoDatabase) {
+  EXPECT_THAT(Failure("ServerId='-1'", kPostgres),
+              HasSubstr("ServerId is -1: a negative one is for processes without a database"));
+  EXPECT_THAT(Failure("ServerId='-1'", "DatabaseType='RocksDB'"), HasSubstr("ServerId is -1"));
+  EXPECT_EQ(Failure("ServerId='-1'", "DatabaseType='Memory'"), "ok");
+  EXPECT_FALSE(Application::Open("test", {.server_id = -1}).ok());
+}
+
 }  // namespace
 }  // namespace zeze

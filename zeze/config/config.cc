@@ -72,7 +72,6 @@ std::optional<std::uint64_t> ParseVersion(std::string_view text) {
 // "host", "host:port", "host_port", "[v6]:port".
 std::optional<HostAndPort> ParseHost(std::string_view text, std::int64_t default_port) {
   HostAndPort host{.host = std::string(text), .port = static_cast<std::uint16_t>(default_port)};
-  if (text.ends_with(".xml")) return host;  // A raft configuration, not a host.
   const std::size_t last = text.find_last_of(":_");
   if (last == std::string_view::npos || text.ends_with(']')) return host;
   const Result<std::int64_t> port = ParseInteger(text.substr(last + 1), 1, 65535);
@@ -128,6 +127,7 @@ class Builder {
     config_.log_file = root.Text("LogFile");
     BuildGlobalCacheManagers();
     CheckLiveness();
+    CheckProviderLoad();
     config_.section = root;
   }
 
@@ -144,13 +144,33 @@ class Builder {
           "give a longer LivenessLimit, or a shorter LivenessPeriod");
   }
 
+  void CheckProviderLoad() {
+    const ConfigSection& root = sections_.root;
+    const std::chrono::nanoseconds busy = root.Duration("ProviderThreshold");
+    const std::chrono::nanoseconds overload = root.Duration("ProviderOverload");
+    if (busy <= overload) return;
+    Error(root, "ProviderThreshold",
+          fmt::format("{} is above the ProviderOverload of {}, but a server is busy before it is "
+                      "overloaded",
+                      FormatDuration(busy), FormatDuration(overload)),
+          "give a shorter ProviderThreshold, or a longer ProviderOverload");
+  }
+
   void BuildGlobalCacheManagers() {
     const ConfigSection& root = sections_.root;
     const std::string& list = root.Text("GlobalCacheManagerHostNameOrAddress");
     const std::int64_t port = root.Integer("GlobalCacheManagerPort");
     const auto add = [&](std::string_view text, const ConfigSection& section,
                          std::string_view attribute) {
-      if (std::optional<HostAndPort> host = ParseHost(text, port)) {
+      if (text.ends_with(".xml")) {
+        Error(section, attribute,
+              fmt::format("\"{}\" is a configuration of raft, which is not in this version", text),
+              "write host:port, for example 10.0.0.1:5002");
+      } else if (std::optional<HostAndPort> host = ParseHost(text, port)) {
+        if (host->port == 0) {
+          Error(section, attribute, fmt::format("\"{}\" has no port", text),
+                "write host:port, for example 10.0.0.1:5002, or set GlobalCacheManagerPort");
+        }
         config_.global_cache_managers.push_back(*std::move(host));
       } else {
         Error(section, attribute, fmt::format("\"{}\" is not a host", text),

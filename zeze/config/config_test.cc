@@ -258,6 +258,18 @@ TEST_F(ConfigTest, DatabaseMistakesAreErrors) {
   ExpectError("<zeze><ServiceConf><Connector/></ServiceConf></zeze>", "where to connect to");
 }
 
+TEST_F(ConfigTest, ClusterMistakesAreErrors) {
+  ExpectError("<zeze ProviderThreshold='5s' ProviderOverload='4s'/>",
+              "5s is above the ProviderOverload of 4s");
+  ExpectError("<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1'/>",
+              "\"127.0.0.1\" has no port");
+  ExpectError("<zeze GlobalCacheManagerHostNameOrAddress='a:1;global.xml'/>", "raft");
+  ExpectError(
+      "<zeze GlobalCacheManagerHostNameOrAddress='GlobalCacheManagersConf'>"
+      "<GlobalCacheManagersConf><host name='a'/></GlobalCacheManagersConf></zeze>",
+      "\"a\" has no port");
+}
+
 TEST_F(ConfigTest, SingleDatabaseMayHaveAName) {
   const Config config =
       Parse("<zeze><DatabaseConf Name='main' DatabaseType='RocksDB'/><TableConf Name='t'/></zeze>");

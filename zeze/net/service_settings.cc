@@ -125,6 +125,10 @@ Result<AcceptorOptions> ReadAcceptor(const ConfigSection& service, const ConfigS
   }
   options.ip = section.Text("Ip");
   options.port = static_cast<std::uint16_t>(section.Integer("Port"));
+  if (!options.ip.empty() && options.ip != "@internal" && options.ip != "@external") {
+    Result<NetAddress> address = NetAddress::FromText(options.ip, 0);
+    if (!address.ok()) return Wrong(section, "Ip", address.error().message());
+  }
   options.backlog = static_cast<int>(service.Integer("Backlog"));
   options.proxy_protocol = service.IsSet("HaProxyKey");
   Result<TlsContextPtr> tls =

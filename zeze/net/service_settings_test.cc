@@ -207,6 +207,8 @@ TEST(ServiceSettings, NameTheFileAndThePlaceOfWhatIsWrong) {
   EXPECT_THAT(child("<Connector Url='ws://h/p' Port='5'/>"), HasSubstr("either a Url or a host"));
   EXPECT_THAT(child("<Connector Url='ws://h/p' TlsAuthoritiesFile='system'/>"),
               HasSubstr("write wss"));
+  EXPECT_THAT(child("<Acceptor Ip='banana'/>"), HasSubstr("Ip: 'banana' is no IP address"));
+  EXPECT_THAT(child("<Websocket Port='1' Ip='@here'/>"), HasSubstr("'@here' is no IP address"));
   EXPECT_THAT(child("<Websocket Port='1' Path='game'/>"), HasSubstr("'game' is no path"));
   EXPECT_THAT(child("<Websocket Port='1' AllowedOrigins='game.example'/>"),
               HasSubstr("'game.example' is no origin"));

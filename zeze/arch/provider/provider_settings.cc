@@ -52,13 +52,6 @@ Result<ProviderOptions> ProviderOptionsFromConfig(const Config& config,
   options.app_version = static_cast<std::int64_t>(config.app_version);
   options.overload_threshold = config.section.Duration("ProviderThreshold");
   options.overload = config.section.Duration("ProviderOverload");
-  if (options.overload_threshold > options.overload) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: ProviderThreshold is above ProviderOverload, but a server is busy "
-                    "before it is overloaded",
-                    config.section.Find("ProviderThreshold").source));
-  }
   if (Result<void> service = ReadService(config, service_name, options); !service.ok()) {
     return service.error();
   }

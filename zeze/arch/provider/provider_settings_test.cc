@@ -52,11 +52,6 @@ TEST(ProviderSettings, ReadTheFile) {
 }
 
 TEST(ProviderSettings, RefuseWhatCannotBeMeant) {
-  const Result<ProviderOptions> order =
-      OptionsOf(R"(<zeze ProviderThreshold="5s" ProviderOverload="4s"/>)");
-  ASSERT_FALSE(order.ok());
-  EXPECT_THAT(order.error().message(), HasSubstr("zeze.xml:1"));
-
   const Result<ProviderOptions> connector = OptionsOf(
       R"(<zeze><ServiceConf Name="Server">
            <Connector HostNameOrAddress="127.0.0.1" Port="5001"/></ServiceConf></zeze>)");

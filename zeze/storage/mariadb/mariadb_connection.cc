@@ -26,6 +26,7 @@
 
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
+#include "zeze/base/text.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/sql/database_url.h"
 
@@ -70,27 +71,51 @@ void SetTimeouts(MYSQL* connection, const MariaDbOptions& options, const MariaDb
   mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
 }
 
-Result<void> SetTls(MYSQL* connection, const DatabaseUrl& url) {
+enum class TlsMode : std::uint8_t { kOff, kRequire, kVerify };
+
+// Parameters of drivers of Java that ask for encryption in another way than sslMode are refused:
+// whoever wrote one does not want plaintext.
+Result<TlsMode> ReadTlsMode(const DatabaseUrl& url) {
   const auto mode = url.parameters.find("sslMode");
-  if (mode == url.parameters.end() || mode->second == "disable" || mode->second == "DISABLED") {
-    return {};
-  }
-  const bool verify = mode->second == "verify-full" || mode->second == "VERIFY_IDENTITY";
-  if (!verify && mode->second != "require" && mode->second != "REQUIRED") {
+  const std::string_view text = mode == url.parameters.end() ? "" : mode->second;
+  if (text == "verify-full" || text == "VERIFY_IDENTITY") return TlsMode::kVerify;
+  if (text == "require" || text == "REQUIRED") return TlsMode::kRequire;
+  if (text != "" && text != "disable" && text != "DISABLED") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("sslMode is '{}' in the address of the database: it must be disable, "
                              "require or verify-full",
-                             mode->second));
+                             text));
   }
+  for (const auto& [name, value] : url.parameters) {
+    const bool asks = EqualsIgnoreCase(name, "useSSL") || EqualsIgnoreCase(name, "requireSSL") ||
+                      EqualsIgnoreCase(name, "verifyServerCertificate");
+    if (name != "serverSslCert" && !(asks && EqualsIgnoreCase(value, "true"))) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} is set in the address of the database, but the connection would "
+                             "not be encrypted: add sslMode=verify-full (or require)",
+                             name));
+  }
+  return TlsMode::kOff;
+}
+
+void SetTls(MYSQL* connection, const DatabaseUrl& url, TlsMode mode) {
+  if (mode == TlsMode::kOff) return;
   const my_bool on = 1;
-  const my_bool verifying = verify ? 1 : 0;
+  const my_bool verifying = mode == TlsMode::kVerify ? 1 : 0;
   mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &on);
   mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verifying);
   const auto certificates = url.parameters.find("serverSslCert");
   if (certificates != url.parameters.end()) {
     mysql_options(connection, MYSQL_OPT_SSL_CA, certificates->second.c_str());
   }
-  return {};
+}
+
+Result<DatabaseUrl> ParseMariaDbUrl(const MariaDbOptions& options) {
+  Result<DatabaseUrl> url = ParseDatabaseUrl(options.url);
+  if (!url.ok() || url.value().scheme == "mysql" || url.value().scheme == "mariadb") return url;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("'{}://' is no address of a MariaDB or MySQL database", url.value().scheme));
 }
 
 void SetKeepAlive(MYSQL* connection, std::chrono::milliseconds network_timeout) {
@@ -120,6 +145,13 @@ void CollectRows(MYSQL_RES* result, std::vector<std::vector<MariaDbAnswer::Cell>
 
 }  // namespace
 
+Result<void> CheckMariaDbOptions(const MariaDbOptions& options) {
+  const Result<DatabaseUrl> url = ParseMariaDbUrl(options);
+  if (!url.ok()) return url.error();
+  if (const Result<TlsMode> tls = ReadTlsMode(url.value()); !tls.ok()) return tls.error();
+  return {};
+}
+
 std::int64_t MariaDbAnswer::number(std::size_t row, std::size_t column) const {
   const std::string& digits = text(row, column);
   std::int64_t number = 0;
@@ -132,13 +164,11 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(
     const MariaDbOptions& options, const MariaDbSession& session) {
   static std::once_flag once;
   std::call_once(once, [] { ZEZE_CHECK(mysql_library_init(0, nullptr, nullptr) == 0); });
-  Result<DatabaseUrl> parsed = ParseDatabaseUrl(options.url);
+  const Result<DatabaseUrl> parsed = ParseMariaDbUrl(options);
   if (!parsed.ok()) return parsed.error();
   const DatabaseUrl& url = parsed.value();
-  if (url.scheme != "mysql" && url.scheme != "mariadb") {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}://' is no address of a MariaDB or MySQL database", url.scheme));
-  }
+  const Result<TlsMode> tls = ReadTlsMode(url);
+  if (!tls.ok()) return tls.error();
   const std::string& user = options.user.empty() ? url.user : options.user;
   const std::string& password = options.password.empty() ? url.password : options.password;
   std::string problems;
@@ -149,7 +179,7 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(
     connection->connection_ = mysql_init(nullptr);
     ZEZE_CHECK(connection->connection_ != nullptr);
     SetTimeouts(connection->connection_, options, session);
-    if (Result<void> tls = SetTls(connection->connection_, url); !tls.ok()) return tls.error();
+    SetTls(connection->connection_, url, tls.value());
     // By address, never through a local socket that "localhost" would mean otherwise.
     const std::string& name = host.name == "localhost" ? "127.0.0.1" : host.name;
     MariaDbAnswer answer;

@@ -65,4 +65,8 @@ struct MariaDbOptions {
 // password refused, no right to make tables: the message says which).
 Result<std::unique_ptr<Storage>> OpenMariaDbStorage(const MariaDbOptions& options);
 
+// The part of OpenMariaDbStorage that needs no database: whether the address can be meant. Errors:
+// kInvalidArgument.
+Result<void> CheckMariaDbOptions(const MariaDbOptions& options);
+
 }  // namespace zeze

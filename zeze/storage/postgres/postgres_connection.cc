@@ -78,6 +78,22 @@ std::string SessionSettings(const PostgresOptions& options, const PostgresSessio
       network_seconds);
 }
 
+// Without sslmode libpq tries encryption and goes on without it: certificates would protect nothing.
+Result<void> CheckTls(const DatabaseUrl& url) {
+  const auto mode = url.parameters.find("sslmode");
+  const std::string_view chosen = mode == url.parameters.end() ? "" : mode->second;
+  if (chosen == "require" || chosen == "verify-ca" || chosen == "verify-full") return {};
+  for (const char* file : {"sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir"}) {
+    if (!url.parameters.contains(file)) continue;
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} is set in the address of the database, but the connection need not "
+                    "be encrypted: add sslmode=verify-full (or verify-ca, require)",
+                    file));
+  }
+  return {};
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresSession& session) {
@@ -88,6 +104,7 @@ Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresS
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("'{}://' is no address of a PostgreSQL database", url.scheme));
   }
+  if (Result<void> tls = CheckTls(url); !tls.ok()) return tls.error();
   std::string hosts;
   std::string ports;
   for (const DatabaseHost& host : url.hosts) {
@@ -145,6 +162,12 @@ Result<void> AwaitConnected(PGconn* connection, std::chrono::milliseconds timeou
 }
 
 }  // namespace
+
+Result<void> CheckPostgresOptions(const PostgresOptions& options) {
+  const Result<Settings> settings = ConnectSettings(options, {});
+  if (!settings.ok()) return settings.error();
+  return {};
+}
 
 std::int64_t PostgresAnswer::affected_rows() const {
   const std::string_view text = PQcmdTuples(result_.get());

@@ -59,4 +59,8 @@ struct PostgresOptions {
 // password refused, no right to make tables: the message says which).
 Result<std::unique_ptr<Storage>> OpenPostgresStorage(const PostgresOptions& options);
 
+// The part of OpenPostgresStorage that needs no database: whether the address can be meant. Errors:
+// kInvalidArgument.
+Result<void> CheckPostgresOptions(const PostgresOptions& options);
+
 }  // namespace zeze
