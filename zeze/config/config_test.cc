@@ -373,12 +373,13 @@ TEST_F(ConfigTest, TablesAndServicesCanBeOverriddenByName) {
                                          {"ZEZE_TABLE_CACHEFACTOR", "2"},
                                          {"ZEZE_SERVICE_MY_SERVICE_PORT", "10001"}};
   options_.overrides = {"table.Shop.Order.tNew.CheckpointWhenCommit=true",
-                        "service.other.Backlog=5"};
+                        "service.other.Backlog=5", "service.linkdservice.Backlog=6"};
 
   const Config config = Parse(R"(<zeze>
       <TableConf CacheCapacity="100"/>
       <TableConf Name="Shop.Order.tOrder" Inherit="true"/>
       <ServiceConf Name="My.Service"><Acceptor Port="1"/></ServiceConf>
+      <ServiceConf Name="other"/>
     </zeze>)");
 
   EXPECT_EQ(config.Table("Shop.Order.tOrder").cache_capacity, 14u);
@@ -387,6 +388,42 @@ TEST_F(ConfigTest, TablesAndServicesCanBeOverriddenByName) {
   EXPECT_TRUE(config.Table("Shop.Order.tNew").durable_at_commit);
   EXPECT_EQ(config.Service("My.Service").section.children.at(0).Integer("Port"), 10001);
   EXPECT_EQ(config.Service("other").section.Integer("Backlog"), 5);
+  // A service of zeze need not be in the file.
+  EXPECT_EQ(config.Service("LinkdService").section.Integer("Backlog"), 6);
+}
+
+TEST_F(ConfigTest, OverridesOfServicesThatNobodyReadsAreTold) {
+  options_.environment = ConfigVariables{{"ZEZE_SERVICE_NOPE_PORT", "5"},
+                                         {"ZEZE_SERVICE_PROVIDERSERVICE_PORT", "6"},
+                                         {"ZEZE_SERVICE_BACKLOG", "7"}};
+
+  const Config config = Parse("<zeze/>");
+
+  EXPECT_THAT(Said(), AllOf(HasSubstr("warning: the environment variable ZEZE_SERVICE_NOPE_PORT "
+                                      "names no service and has no effect"),
+                            Not(HasSubstr("PROVIDERSERVICE"))));
+  EXPECT_EQ(config.services.size(), 2U);
+  EXPECT_EQ(config.Service("ProviderService").section.children.at(0).Integer("Port"), 6);
+
+  options_.environment = ConfigVariables{};
+  options_.overrides = {"service.LinkdServce.Port=1"};
+  ExpectError("<zeze/>", "--set service.LinkdServce.Port: there is no service \"LinkdServce\"");
+  EXPECT_THAT(Said(), HasSubstr("did you mean 'LinkdService'?"));
+}
+
+TEST_F(ConfigTest, MisspeltNamesOfServicesAreWarnedAbout) {
+  Parse(
+      "<zeze><ServiceConf Name='LinkdServce'/><ServiceConf Name='providerservice'/>"
+      "<ServiceConf Name='Game'/><ServiceConf Name='MyProviderService'/>"
+      "<ServiceConf Name='Zeze.Services.ServiceManager.Agent'/>"
+      "<CustomizeConf Name='Zeze.Linkdd'/><CustomizeConf Name='Arena'/></zeze>");
+
+  EXPECT_THAT(Said(), AllOf(HasSubstr("reads a <ServiceConf> with the name \"LinkdServce\""),
+                            HasSubstr("did you mean 'LinkdService'?"),
+                            HasSubstr("did you mean 'ProviderService'?"),
+                            HasSubstr("reads a <CustomizeConf> with the name \"Zeze.Linkdd\""),
+                            HasSubstr("did you mean 'Zeze.Linkd'?")));
+  EXPECT_EQ(diagnostics_.warning_count(), 3U) << Said();
 }
 
 TEST_F(ConfigTest, WrongOverridesAreTold) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 
 #include "zeze/base/text.h"
 #include "zeze/config/config.h"
+#include "zeze/config/known_names.h"
 #include "zeze/config/section.h"
 #include "zeze/config/setting.h"
 #include "zeze/xml/diagnostics.h"
@@ -174,6 +176,53 @@ bool SameName(std::string_view name, std::string_view word) {
   });
 }
 
+// The service of zeze that the name means, or "".
+std::string_view KnownService(std::string_view name) {
+  for (const std::string_view known : known_names::kServices) {
+    if (SameName(known, name)) return known;
+  }
+  return {};
+}
+
+// Whether a service is in the file, or one that a program of zeze reads without it. Others cannot be
+// meant: nobody would read what an override says about them.
+bool IsService(const std::vector<ConfigSection>& services, std::string_view name) {
+  if (name.empty() || !KnownService(name).empty()) return true;
+  for (const ConfigSection& service : services) {
+    if (SameName(service.name(), name)) return true;
+  }
+  return false;
+}
+
+std::string SuggestService(const std::vector<ConfigSection>& services, std::string_view name) {
+  std::vector<std::string> names(std::begin(known_names::kServices),
+                                 std::end(known_names::kServices));
+  for (const ConfigSection& service : services) names.push_back(service.name());
+  std::string suggestion = xml::DidYouMean(name, {names.begin(), names.end()});
+  if (!suggestion.empty()) return suggestion;
+  return "if the application reads a service of this name, give the file a <ServiceConf> for it";
+}
+
+// Warns about a name that differs from a known one as much as a typing error does. A longer name
+// that ends like one is meant to be another.
+void WarnAboutName(const ConfigSection& section, std::span<const std::string_view> known,
+                   xml::Diagnostics& diagnostics) {
+  constexpr std::size_t kTypingErrors = 2;
+  const std::string name = section.name();
+  for (const std::string_view one : known) {
+    if (name == one) return;
+  }
+  for (const std::string_view one : known) {
+    if (name.ends_with(one) || xml::EditDistance(name, one, kTypingErrors) > kTypingErrors)
+      continue;
+    diagnostics.Warning(section.location(),
+                        fmt::format("no program of zeze reads a <{}> with the name \"{}\"",
+                                    ElementName(section.kind()), name),
+                        fmt::format("did you mean '{}'?", one));
+    return;
+  }
+}
+
 ConfigSection& FindOrAdd(std::vector<ConfigSection>& sections, const Target& target,
                          ValueOrigin origin, const std::string& source,
                          xml::Diagnostics& diagnostics) {
@@ -185,13 +234,20 @@ ConfigSection& FindOrAdd(std::vector<ConfigSection>& sections, const Target& tar
   }
   ConfigSection added(target.kind);
   if (!target.name.empty()) {
-    added.Set(*FindSetting(target.kind, "Name"), target.name, origin, source, {}, diagnostics);
+    const std::string_view known =
+        target.kind == ElementKind::kService ? KnownService(target.name) : std::string_view();
+    added.Set(*FindSetting(target.kind, "Name"), known.empty() ? target.name : known, origin,
+              source, {}, diagnostics);
     // One value for one table must not take away what the file says about all tables.
     if (const Setting* inherit = FindSetting(target.kind, "Inherit")) {
       added.Set(*inherit, "true", origin, source, {}, diagnostics);
     }
   }
   return sections.emplace_back(std::move(added));
+}
+
+bool IsUnknownService(const Target& target, const Sections& sections) {
+  return target.kind == ElementKind::kService && !IsService(sections.services, target.name);
 }
 
 void SetTarget(const Target& target, std::string_view value, ValueOrigin origin,
@@ -346,6 +402,12 @@ void ReadSections(const xml::Element& root, Sections& sections, xml::Diagnostics
   customize.reserve(sections.customize.size());
   for (const auto& [section, element] : sections.customize) customize.push_back(section);
   ReportDuplicates(customize, diagnostics);
+  for (const ConfigSection& section : sections.services) {
+    WarnAboutName(section, known_names::kServices, diagnostics);
+  }
+  for (const ConfigSection& section : customize) {
+    WarnAboutName(section, known_names::kCustomizes, diagnostics);
+  }
 }
 
 void ApplyOverrides(const ConfigVariables& environment, const std::vector<std::string>& overrides,
@@ -353,7 +415,14 @@ void ApplyOverrides(const ConfigVariables& environment, const std::vector<std::s
   for (const auto& [name, value] : environment) {
     if (!name.starts_with("ZEZE_") || IsForeign(name)) continue;
     const std::string_view path = std::string_view(name).substr(5);
-    if (const std::optional<Target> target = FindTarget(path, '_')) {
+    const std::optional<Target> target = FindTarget(path, '_');
+    if (target && IsUnknownService(*target, sections)) {
+      diagnostics.Warning({},
+                          fmt::format("the environment variable {} names no service and has no "
+                                      "effect: there is no \"{}\"",
+                                      name, target->name),
+                          SuggestService(sections.services, target->name));
+    } else if (target) {
       SetTarget(*target, value, ValueOrigin::kEnvironment, "environment " + name, sections,
                 diagnostics);
     } else {
@@ -370,7 +439,11 @@ void ApplyOverrides(const ConfigVariables& environment, const std::vector<std::s
                         "write NAME=VALUE, for example ServerId=3");
       continue;
     }
-    if (const std::optional<Target> target = FindTarget(path, '.')) {
+    const std::optional<Target> target = FindTarget(path, '.');
+    if (target && IsUnknownService(*target, sections)) {
+      diagnostics.Error({}, fmt::format("--set {}: there is no service \"{}\"", path, target->name),
+                        SuggestService(sections.services, target->name));
+    } else if (target) {
       SetTarget(*target, std::string_view(text).substr(equals + 1), ValueOrigin::kCommandLine,
                 fmt::format("--set {}", path), sections, diagnostics);
     } else {

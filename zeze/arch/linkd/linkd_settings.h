@@ -10,13 +10,14 @@
 #include "zeze/arch/linkd/linkd_options.h"
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
+#include "zeze/config/known_names.h"
 
 namespace zeze::arch {
 
 // The names of the ServiceConfs, and of the CustomizeConf.
-inline constexpr std::string_view kClientServiceName = "LinkdService";
-inline constexpr std::string_view kProviderServiceName = "ProviderService";
-inline constexpr std::string_view kLinkdName = "Zeze.Linkd";
+inline constexpr std::string_view kClientServiceName = known_names::kLinkdService;
+inline constexpr std::string_view kProviderServiceName = known_names::kProviderService;
+inline constexpr std::string_view kLinkdName = known_names::kLinkd;
 
 struct LinkdSettings {
   LinkdOptions options = {};

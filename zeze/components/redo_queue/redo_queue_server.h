@@ -30,6 +30,7 @@
 #include "zeze/app/application.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/config/known_names.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
@@ -107,7 +108,7 @@ struct RedoServerStatus {
 // Register before Start; thread-safe after it.
 class RedoQueueServer final : public Zeze::Builtin::RedoQueue::ModuleRedoQueueBase {
  public:
-  static constexpr std::string_view kServiceName = "RedoQueueServer";
+  static constexpr std::string_view kServiceName = known_names::kRedoQueueServer;
 
   explicit RedoQueueServer(RedoQueueServerOptions options = {});
   ~RedoQueueServer() override;

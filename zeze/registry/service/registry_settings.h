@@ -11,14 +11,15 @@
 
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
+#include "zeze/config/known_names.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/registry_service.h"
 
 namespace zeze::registry {
 
 // The names of the ServiceConfs, and of the CustomizeConf of the service manager.
-inline constexpr std::string_view kRegistryServiceName = "Zeze.Services.ServiceManager";
-inline constexpr std::string_view kRegistryAgentName = "Zeze.Services.ServiceManager.Agent";
+inline constexpr std::string_view kRegistryServiceName = known_names::kRegistryService;
+inline constexpr std::string_view kRegistryAgentName = known_names::kRegistryAgent;
 
 struct RegistrySettings {
   RegistryServiceOptions service = {};
