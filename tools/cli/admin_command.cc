@@ -343,7 +343,9 @@ void AddAdminCommand(CLI::App& app, int& exit_code) {
       Add(*admin, arguments, exit_code, "cleanup", "Ask for a server's rights to be taken away",
           "zeze admin cleanup 7 --global 10.0.0.1:5002 --key alice.key --reason \"host is dead\"",
           Cleanup);
-  cleanup->add_option("server", arguments->server_id, "The server's id")->required();
+  cleanup->add_option("server", arguments->server_id, "The server's id")
+      ->required()
+      ->check(CLI::Range(0, INT32_MAX));
   AddSigning(*cleanup, arguments);
   cleanup->add_option("--reason", arguments->reason, "For the others and the audit log");
   cleanup->add_flag("--yes", arguments->yes, "Do not ask");

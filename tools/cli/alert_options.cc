@@ -33,13 +33,16 @@ admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const 
 }
 
 void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::nanoseconds& value,
-                       const std::string& about) {
-  const CLI::callback_t read = [&value, name](const CLI::results_t& texts) {
+                       const std::string& about, std::chrono::nanoseconds least) {
+  const CLI::callback_t read = [&value, name, least](const CLI::results_t& texts) {
     const Result<std::chrono::nanoseconds> parsed =
         ParseDuration(texts.at(0), std::chrono::milliseconds(1));
     if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message());
     if (parsed.value().count() < 0) {
       throw CLI::ValidationError(name, "a duration is not negative");
+    }
+    if (parsed.value() < least) {
+      throw CLI::ValidationError(name, "it must be at least " + FormatDuration(least));
     }
     value = parsed.value();
     return true;

@@ -1,6 +1,7 @@
 // Runs the program as a user does: arguments in, text and exit code out.
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,8 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "zeze/storage/testing/server_process.h"
 
 namespace zeze {
 namespace {
@@ -386,6 +389,109 @@ TEST_F(CliTest, ALinkdSaysWhyItDoesNotStart) {
   const Outcome setting = RunZeze({"linkd", "--config", wrong});
   EXPECT_EQ(setting.exit_code, 1);
   EXPECT_THAT(setting.text, AllOf(HasSubstr(wrong + ":1:"), HasSubstr("InFlight")));
+
+  const Outcome keys = RunZeze({"linkd", "--sid-file", sids, "--token-keys", "/no.keys"});
+  EXPECT_EQ(keys.exit_code, 2);
+  EXPECT_THAT(keys.text, AllOf(HasSubstr("/no.keys"), Not(HasSubstr("operators"))));
+
+  const Outcome override = RunZeze({"linkd", "--set", "service.LinkdServce.Port=1"});
+  EXPECT_EQ(override.exit_code, 1);
+  EXPECT_THAT(override.text, AllOf(HasSubstr("there is no service \"LinkdServce\""),
+                                   HasSubstr("did you mean 'LinkdService'?")));
+}
+
+TEST_F(CliTest, SettingsOfLinkdThatCannotWorkAreRefused) {
+  const auto linkd = [this](const std::string& services, const std::string& attributes) {
+    const std::string file =
+        Write("linkd.xml",
+              "<zeze>" + services + "<CustomizeConf Name='Zeze.Linkd' " + attributes + "/></zeze>");
+    const Outcome checked = RunZeze({"config", "check", file});
+    const Outcome started = RunZeze({"linkd", "--config", file, "--insecure-accounts"});
+    EXPECT_EQ(checked.exit_code, 1) << checked.text;
+    EXPECT_EQ(started.exit_code, 1) << started.text;
+    return checked.text + started.text;
+  };
+  EXPECT_THAT(linkd("", "ExemptAddresses='banana'"), HasSubstr("'banana' is no IP address"));
+  EXPECT_THAT(linkd("", "ExemptAddresses='10.0.0.9, 10.0.0.0/8'"),
+              HasSubstr("networks and names are not understood"));
+  EXPECT_THAT(linkd("", "ServiceName=''"), HasSubstr("ServiceName: it must not be empty"));
+  EXPECT_THAT(linkd("", "RequireTlsBinding='true'"),
+              HasSubstr("refuses every client at port 10000"));
+  EXPECT_THAT(linkd("<ServiceConf Name='LinkdService' EncryptType='3'/>", ""),
+              HasSubstr("EncryptType: 3 needs the key of the server: set RsaPriKeyFile"));
+}
+
+TEST_F(CliTest, EveryCommandReadsTheFileThatTheEnvironmentNames) {
+  const std::string wrong =
+      Write("wrong.xml", "<zeze><CustomizeConf Name='Zeze.Linkd' InFlght='5'/></zeze>");
+  const std::string fine = Write("fine.xml", "<zeze ServerId='3'/>");
+  const Variables environment = {{"ZEZE_CONFIG", wrong}};
+  EXPECT_THAT(RunZeze({"linkd"}, environment).text, HasSubstr(wrong + ":1:"));
+  EXPECT_THAT(RunZeze({"config", "check"}, environment).text, HasSubstr(wrong + ":1:"));
+  EXPECT_THAT(RunZeze({"config", "print"}, {{"ZEZE_CONFIG", fine}}).text,
+              ContainsRegex("ServerId +3 +.*fine.xml:1:"));
+  EXPECT_EQ(RunZeze({"config", "check", fine}, environment).text, fine + " is fine\n");
+  const Variables missing = {{"ZEZE_CONFIG", (directory_ / "no.xml").string()}};
+  for (const std::string command : {"linkd", "service-manager"}) {
+    const Outcome refused = RunZeze({command}, missing);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.text, AllOf(HasSubstr("no.xml (ZEZE_CONFIG)"), Not(HasSubstr("RocksDB")),
+                                    Not(HasSubstr("--no-config"))));
+    // What the command line says wins.
+    EXPECT_THAT(RunZeze({command, "--config", "/other.xml"}, missing).text,
+                HasSubstr("there is no configuration file /other.xml (--config)"));
+  }
+}
+
+TEST_F(CliTest, NumbersOutOfRangeAreRefusedWithAReadableRange) {
+  const std::string url = "postgresql://127.0.0.1:1/none";
+  const std::vector<std::vector<std::string>> commands = {
+      {"global", "--database", url, "--shard", "-1"},
+      {"global", "--database", url, "--silence", "-5"},
+      {"global", "--database", url, "--silence", "0"},
+      {"global", "--database", url, "--unfenced-wait", "-7"},
+      {"global", "--database", url, "--approvals", "0"},
+      {"global", "--database", url, "--lease", "0"},
+      {"global", "--database", url, "--port", "99999"},
+      {"global", "--database", url, "--cleanup-delay", "-1s"},
+      {"global", "--database", url, "--fence-timeout", "0"},
+      {"service-manager", "--offline-delay", "-1"},
+      {"service-manager", "--recovery", "-1"},
+      {"service-manager", "--keep-alive", "-1"},
+      {"linkd", "--threads", "0"},
+      {"linkd", "--metrics-port", "-1"},
+      {"linkd", "token", "--key", "k", "--account", "a", "--seconds", "0"},
+      {"admin", "cleanup", "-5", "--key", "k"},
+      {"daemon", "--first-delay", "0", "--", "true"},
+      {"daemon", "--delay-max", "0", "--", "true"},
+      {"redo", "show", "--queue", "q", "--task", "-1"},
+      {"redo", "show", "--queue", "q", "--count", "0"},
+      {"redo", "skip", "--queue", "q", "--task", "0"},
+      {"redo", "adopt", "--queue", "q", "--server", "h:1", "--first-new", "0"},
+      {"redo", "compact", "--queue", "q", "--keep-max", "-1"}};
+  for (const std::vector<std::string>& command : commands) {
+    const Outcome outcome = RunZeze(command);
+    std::string line;
+    for (const std::string& word : command) line += word + " ";
+    EXPECT_EQ(outcome.exit_code, 2) << line << outcome.text;
+    EXPECT_THAT(outcome.text, Not(HasSubstr("00000000000000000000"))) << line;
+  }
+}
+
+TEST_F(CliTest, ALinkdSaysWhereItListens) {
+  const std::string file =
+      Write("linkd.xml",
+            "<zeze><ServiceConf Name='LinkdService'><Acceptor Ip='127.0.0.1'/>"
+            "<Websocket Ip='127.0.0.1' Port='0' Path='/game'/></ServiceConf>"
+            "<ServiceConf Name='ProviderService'><Acceptor Ip='127.0.0.1'/></ServiceConf></zeze>");
+  ServerProcess linkd({.command = {ZEZE_BINARY, "linkd", "--config", file, "--insecure-accounts",
+                                   "--sid-file", (directory_ / "linkd.sids").string(),
+                                   "--metrics-port", "0", "--metrics-ip", "0.0.0.0"}});
+  ASSERT_TRUE(linkd.AwaitLine("WebSockets on port ", std::chrono::minutes(1))) << linkd.said();
+  EXPECT_THAT(linkd.said(),
+              AllOf(ContainsRegex("clients on port [1-9][0-9]*, servers on port [1-9][0-9]*, "
+                                  "metrics on port [1-9][0-9]*, WebSockets on port [1-9]"),
+                    HasSubstr("metrics: other machines can reach 0.0.0.0")));
 }
 
 TEST_F(CliTest, LinkdTokensAreSigned) {
@@ -397,6 +503,7 @@ TEST_F(CliTest, LinkdTokensAreSigned) {
   EXPECT_THAT(first.text, ContainsRegex("^[0-9a-f]+\n$"));
   EXPECT_NE(first.text, second.text);
   EXPECT_EQ(RunZeze({"linkd", "token", "--account", "alice"}).exit_code, 2);
+  EXPECT_EQ(RunZeze({"linkd", "token", "--key", key, "--account", ""}).exit_code, 2);
 }
 
 TEST_F(CliTest, LinkdTokensAreBoundToATlsConnectionOnRequest) {

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "tools/cli/program_config.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/linkd/linkd_settings.h"
 #include "zeze/base/text.h"
@@ -31,7 +32,7 @@ constexpr int kInputIsWrong = 1;
 constexpr int kCannotRead = 2;
 
 struct Options {
-  std::string file = "zeze.xml";
+  std::string named = {};  // Empty: see file.
   std::vector<std::string> overrides = {};
   bool no_environment = false;
   bool strict = false;
@@ -41,10 +42,15 @@ struct Options {
   bool all = false;
   bool explain = false;
   std::string name = {};
+
+  std::string file() const {
+    return no_environment && named.empty() ? "zeze.xml" : ConfigFile(named);
+  }
 };
 
 void AddCommonOptions(CLI::App& command, const std::shared_ptr<Options>& options) {
-  command.add_option("file", options->file, "The configuration file, zeze.xml by default");
+  command.add_option("file", options->named,
+                     "The configuration file (default: what ZEZE_CONFIG names, else zeze.xml)");
   command
       .add_option("--set", options->overrides,
                   "NAME=VALUE, stronger than the file and the environment (repeatable)")
@@ -63,7 +69,7 @@ std::optional<Config> Load(const Options& options, xml::Diagnostics& diagnostics
   ConfigLoadOptions load;
   load.overrides = options.overrides;
   if (options.no_environment) load.environment.emplace();
-  std::optional<Config> config = Config::Load(options.file, load, diagnostics);
+  std::optional<Config> config = Config::Load(options.file(), load, diagnostics);
   if (config && !options.tables.empty()) {
     const std::vector<std::string_view> tables(options.tables.begin(), options.tables.end());
     config->ResolveTables(tables, diagnostics);
@@ -94,8 +100,8 @@ void CheckUse(const Config& config, xml::Diagnostics& diagnostics) {
 }
 
 int Check(const Options& options) {
-  if (access(options.file.c_str(), R_OK) != 0) {
-    std::cerr << fmt::format("zeze config: cannot read {}; name another file\n", options.file);
+  if (access(options.file().c_str(), R_OK) != 0) {
+    std::cerr << fmt::format("zeze config: cannot read {}; name another file\n", options.file());
     return kCannotRead;
   }
   xml::Diagnostics diagnostics(options.strict);
@@ -105,10 +111,10 @@ int Check(const Options& options) {
   if (diagnostics.has_errors()) return kInputIsWrong;
   if (!config->unused.empty()) {
     std::cout << fmt::format("{}: these settings have no effect in this version: {}\n",
-                             options.file, fmt::join(config->unused, ", "));
+                             options.file(), fmt::join(config->unused, ", "));
   }
   if (!options.quiet) {
-    std::cout << options.file
+    std::cout << options.file()
               << (diagnostics.warning_count() > 0 || !config->unused.empty()
                       ? " can be used; see the warnings\n"
                       : " is fine\n");
@@ -117,8 +123,8 @@ int Check(const Options& options) {
 }
 
 int Print(const Options& options) {
-  if (access(options.file.c_str(), R_OK) != 0) {
-    std::cerr << fmt::format("zeze config: cannot read {}; name another file\n", options.file);
+  if (access(options.file().c_str(), R_OK) != 0) {
+    std::cerr << fmt::format("zeze config: cannot read {}; name another file\n", options.file());
     return kCannotRead;
   }
   xml::Diagnostics diagnostics(options.strict);

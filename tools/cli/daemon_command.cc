@@ -40,6 +40,9 @@ namespace {
 
 constexpr int kFailed = 1;
 
+// Without a pause a server that cannot start would take a whole core.
+constexpr std::chrono::milliseconds kDelayMin{10};
+
 // Where the server finds the descriptor on which it says that it lives (zeze/app/liveness.h). One
 // digit, so that a shell script can write to it, too.
 constexpr int kLivenessDescriptor = 3;
@@ -296,8 +299,9 @@ void AddDaemonCommand(CLI::App& app, int& exit_code) {
       app.add_subcommand("daemon", "Run a server, and start it again when it crashes or hangs");
   admin::KeeperOptions& keeper = arguments->keeper;
   AddDurationOption(*command, "--first-delay", keeper.first_delay,
-                    "Before the first restart; then twice as long each time");
-  AddDurationOption(*command, "--delay-max", keeper.delay_max, "The longest time between two runs");
+                    "Before the first restart; then twice as long each time", kDelayMin);
+  AddDurationOption(*command, "--delay-max", keeper.delay_max, "The longest time between two runs",
+                    kDelayMin);
   AddDurationOption(*command, "--steady", keeper.steady,
                     "After a run of so long the delays begin anew");
   AddDurationOption(*command, "--liveness-timeout", keeper.liveness_timeout,

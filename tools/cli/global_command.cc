@@ -200,6 +200,7 @@ void AddOperatorOptions(CLI::App& command, GlobalArguments& arguments) {
                      "File of the operators who may use \"zeze admin\": lines of a name and a "
                      "public key");
   command.add_option("--approvals", arguments.approvals, "How many of them must agree")
+      ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddDurationOption(command, "--cleanup-delay", arguments.cleanup_delay,
                     "Time to cancel an approved cleanup");
@@ -210,7 +211,8 @@ void AddOperatorOptions(CLI::App& command, GlobalArguments& arguments) {
                      "Run by /bin/sh, with ZEZE_SERVER_ID in its environment, to stop a server of "
                      "Zeze 1.6 that is lost; status 0: it does not run any more, for certain");
   AddDurationOption(command, "--fence-timeout", arguments.fence_timeout,
-                    "The fence command is killed, and has failed, after so long");
+                    "The fence command is killed, and has failed, after so long",
+                    std::chrono::milliseconds(1));
 }
 
 }  // namespace
@@ -227,6 +229,7 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
   command->add_option("--port", arguments->port, "Port to listen on; 0: any")
       ->capture_default_str();
   command->add_option("--shard", arguments->shard, "Which of several Globals, from 0")
+      ->check(CLI::Range(0, INT32_MAX))
       ->capture_default_str();
   command
       ->add_option("--lease", arguments->lease_ms,
@@ -237,6 +240,7 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option("--silence", arguments->silence_ms,
                    "Milliseconds after which a silent server that blocks others is evicted")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
       ->capture_default_str();
   CLI::Option* certificate = AddTextOption(
       *command, "--tls-certificate", arguments->tls_certificate,
@@ -253,6 +257,7 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       ->add_option("--unfenced-wait", arguments->unfenced_wait_ms,
                    "Allow servers of Zeze 1.6, and wait so many milliseconds for them (75000); the "
                    "cluster is then not safe from all faults")
+      ->check(CLI::Range(std::int64_t{0}, kMillisecondsMax))
       ->capture_default_str();
   AddOperatorOptions(*command, *arguments);
   command->footer(

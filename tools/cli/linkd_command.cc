@@ -16,6 +16,8 @@
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait is of POSIX.
 #include <sys/resource.h>
 
+#include "tools/cli/alert_options.h"
+#include "tools/cli/program_config.h"
 #include "zeze/admin/operator_key.h"
 #include "zeze/admin/operator_list.h"
 #include "zeze/arch/linkd/authenticator.h"
@@ -30,13 +32,13 @@
 #include "zeze/net/acceptor.h"
 #include "zeze/net/http/text_server.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
 #include "zeze/net/service_options.h"
 
 namespace zeze::cli {
 
 namespace {
 
-constexpr const char* kDefaultConfig = "zeze.xml";
 constexpr std::size_t kTlsBindingBytes = 32;  // RFC 9266, tls-exporter.
 
 struct LinkdArguments {
@@ -152,6 +154,16 @@ void LeaveDescriptors(ServiceOptions& clients) {
   clients.connections_max = room;
 }
 
+// The first port for clients is printed already.
+void PrintFurtherPorts(const arch::Linkd& linkd, const std::vector<bool>& websockets) {
+  const std::vector<NetAddress> addresses = linkd.client_addresses();
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (i == 0 && !websockets[i]) continue;
+    std::cout << (websockets[i] ? ", WebSockets on port " : ", clients also on port ")
+              << addresses[i].port();
+  }
+}
+
 int RunLinkd(const LinkdArguments& arguments) {
   // Before any thread starts, so that all of them leave the signals to this one.
   sigset_t signals;  // NOLINT(misc-include-cleaner): of <signal.h>.
@@ -161,11 +173,7 @@ int RunLinkd(const LinkdArguments& arguments) {
   sigaddset(&signals, SIGUSR1);  // Says what was refused, and goes on.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  ConfigLoadOptions load;
-  load.overrides = arguments.overrides;
-  load.allow_missing_file = arguments.config.empty();
-  const Result<Config> config =
-      Config::Load(arguments.config.empty() ? kDefaultConfig : arguments.config, load);
+  const Result<Config> config = LoadProgramConfig(arguments.config, arguments.overrides);
   if (!config.ok()) return Fail(config.error());
   if (Result<void> log = ApplyLogSettings(config.value()); !log.ok()) return Fail(log.error());
   Result<arch::LinkdSettings> settings = arch::LinkdSettingsFromConfig(config.value());
@@ -185,6 +193,10 @@ int RunLinkd(const LinkdArguments& arguments) {
 
   ThreadPool workers({.name = "linkd", .thread_count = 2});
   IoThreads io({.name = "linkd-io", .thread_count = arguments.threads});
+  std::vector<bool> websockets;  // Which ports for clients are.
+  for (const AcceptorOptions& acceptor : options.client_acceptors) {
+    websockets.push_back(acceptor.websocket.has_value());
+  }
   arch::Linkd linkd(io, workers, std::move(options));
   if (Result<void> started = linkd.Start(); !started.ok()) return Fail(started.error());
   std::unique_ptr<TextServer> metrics;  // Ends before the gateway.
@@ -198,6 +210,7 @@ int RunLinkd(const LinkdArguments& arguments) {
   std::cout << "clients on port " << linkd.client_address().port() << ", servers on port "
             << linkd.provider_address().port();
   if (metrics != nullptr) std::cout << ", metrics on port " << metrics->port();
+  PrintFurtherPorts(linkd, websockets);
   std::cout << '\n' << std::flush;
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && signal == SIGUSR1) {
@@ -239,9 +252,9 @@ void AddTokenCommand(CLI::App& linkd, int& exit_code) {
       "token", "Sign a token with which a client can log in once; in hexadecimal digits");
   command->add_option("--key", arguments->key, "The private key (\"zeze admin keygen\" makes one)")
       ->required();
-  command->add_option("--account", arguments->account, "Who the client is")->required();
-  command->add_option("--audience", arguments->audience,
-                      "Of which gateways: their name (default: Linkd)");
+  AddTextOption(*command, "--account", arguments->account, "Who the client is")->required();
+  AddTextOption(*command, "--audience", arguments->audience,
+                "Of which gateways: their name (default: Linkd)");
   command->add_option("--seconds", arguments->seconds, "How long it is good (default: 60)")
       ->check(CLI::Range(1, 300));
   command->add_option(
@@ -258,12 +271,13 @@ void AddLinkdCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<LinkdArguments>();
   CLI::App* command = app.add_subcommand(
       "linkd", "Run a gateway: clients connect to it, and their messages find the right server");
-  command->add_option(
-      "--config", arguments->config,
-      "Configuration (default: zeze.xml, if it is there); it reads the ServiceConfs "
-      "\"LinkdService\", \"ProviderService\" and "
-      "\"Zeze.Services.ServiceManager.Agent\" and the CustomizeConf "
-      "\"Zeze.Linkd\"");
+  command->add_option("--config", arguments->config,
+                      "Configuration (default: what ZEZE_CONFIG names, else zeze.xml, if it is "
+                      "there); it reads the "
+                      "ServiceConfs "
+                      "\"LinkdService\", \"ProviderService\" and "
+                      "\"Zeze.Services.ServiceManager.Agent\" and the CustomizeConf "
+                      "\"Zeze.Linkd\"");
   command->add_option("--set", arguments->overrides, "NAME=VALUE: overrides the configuration");
   command->add_option("--ip", arguments->ip, "Address for clients (default: all)");
   command->add_option("--port", arguments->port, "Port for clients (default: 10000); 0: any");

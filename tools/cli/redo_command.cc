@@ -557,7 +557,7 @@ void AddKeepOptions(CLI::App& command, const std::shared_ptr<RedoArguments>& arg
                   "How long done tasks are kept, for a server that is set back")
       ->capture_default_str();
   command.add_option("--keep-max", arguments->keep_max, "How many of them at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, INT64_MAX))
       ->capture_default_str();
 }
 
@@ -627,13 +627,18 @@ void AddRedoCommand(CLI::App& app, int& exit_code) {
 
   CLI::App* show = Add(*redo, arguments, exit_code, "show", "Show tasks, first what waits",
                        "zeze redo show --queue recharge --count 3", Show);
-  show->add_option("--task", arguments->task, "The first one (default: the first that waits)");
-  show->add_option("--count", arguments->count, "How many")->capture_default_str();
+  show->add_option("--task", arguments->task, "The first one (default: the first that waits)")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  show->add_option("--count", arguments->count, "How many")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
 
   CLI::App* skip =
       Add(*redo, arguments, exit_code, "skip", "Let a task not be run: the server sets it aside",
           "zeze redo skip --queue recharge --task 4711", Skip);
-  skip->add_option("--task", arguments->task, "Its id")->required()->check(CLI::PositiveNumber);
+  skip->add_option("--task", arguments->task, "Its id")
+      ->required()
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   skip->add_flag("--yes", arguments->yes, "Do not ask");
 
   CLI::App* adopt = Add(*redo, arguments, exit_code, "adopt",
@@ -644,7 +649,7 @@ void AddRedoCommand(CLI::App& app, int& exit_code) {
       ->add_option("--first-new", arguments->first_new,
                    "For a store that was restored from a copy: the first task that was added after "
                    "the copy was made (zeze redo show says when tasks were added)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   AddTlsOptions(*adopt, arguments);
   adopt->add_flag("--yes", arguments->yes, "Do not ask");
 

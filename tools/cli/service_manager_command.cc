@@ -18,6 +18,8 @@
 #include <fmt/core.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigwait is of POSIX.
 
+#include "tools/cli/alert_options.h"
+#include "tools/cli/program_config.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/config/config.h"
@@ -35,7 +37,6 @@ namespace {
 using registry::RegistryServiceOptions;
 using registry::RegistrySettings;
 
-constexpr const char* kDefaultConfig = "zeze.xml";
 // Beside the one of Zeze 1.6 ("autokeys"), whose format is another.
 constexpr const char* kDefaultDirectory = "service_manager";
 
@@ -54,13 +55,6 @@ struct ServiceManagerArguments {
 
 Error Wrong(const std::string& what) {
   return {ErrorCode::kInvalidArgument, what};
-}
-
-Result<Config> LoadConfig(const ServiceManagerArguments& arguments) {
-  ConfigLoadOptions options;
-  options.overrides = arguments.overrides;
-  options.allow_missing_file = arguments.config.empty();
-  return Config::Load(arguments.config.empty() ? kDefaultConfig : arguments.config, options);
 }
 
 // "NAME=VALUE"
@@ -115,7 +109,7 @@ int RunServiceManager(const ServiceManagerArguments& arguments) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  const Result<Config> config = LoadConfig(arguments);
+  const Result<Config> config = LoadProgramConfig(arguments.config, arguments.overrides);
   if (!config.ok()) return Fail(config.error());
   if (Result<void> log = ApplyLogSettings(config.value()); !log.ok()) return Fail(log.error());
   Result<RegistrySettings> settings = registry::RegistrySettingsFromConfig(config.value());
@@ -149,7 +143,8 @@ void AddServiceManagerCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "service-manager", "Run a service manager: servers register there and find each other");
   command->add_option("--config", arguments->config,
-                      "Configuration (default: zeze.xml, if it is there); it reads the ServiceConf "
+                      "Configuration (default: what ZEZE_CONFIG names, else zeze.xml, if it is "
+                      "there); it reads the ServiceConf "
                       "and the CustomizeConf \"Zeze.Services.ServiceManager\"");
   command->add_option("--set", arguments->overrides, "NAME=VALUE: overrides the configuration");
   command->add_option("--ip", arguments->ip,
@@ -162,16 +157,16 @@ void AddServiceManagerCommand(CLI::App& app, int& exit_code) {
       ->add_option("--offline-delay", arguments->offline_delay_ms,
                    "Milliseconds from the loss of a server until another one is asked to take over "
                    "(default: 600000)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, kMillisecondsMax));
   command
       ->add_option("--recovery", arguments->recovery_ms,
                    "Milliseconds for which services stay listed after a restart, until their "
                    "servers are back (default: 30000)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, kMillisecondsMax));
   command
       ->add_option("--keep-alive", arguments->keep_alive_ms,
                    "Milliseconds between signs of life of a server (default: 10000); 0: none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, kMillisecondsMax));
   command->add_flag("--no-udp", arguments->no_udp,
                     "No ids of 128 bits, which are asked for by UDP");
   command->add_option("--raise-id", arguments->raise_ids,

@@ -95,7 +95,7 @@ Result<std::vector<Operator>> LoadOperators(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
     return Error(ErrorCode::kNotFound,
-                 fmt::format("the file of operators {} cannot be read", path));
+                 fmt::format("the file of names and public keys {} cannot be read", path));
   }
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   return ParseOperators(text, path);

@@ -7,6 +7,7 @@
 #include <ios>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -124,11 +125,11 @@ Result<AcceptorOptions> ReadAcceptor(const ConfigSection& service, const ConfigS
     options.websocket = std::move(websocket).value();
   }
   options.ip = section.Text("Ip");
-  options.port = static_cast<std::uint16_t>(section.Integer("Port"));
   if (!options.ip.empty() && options.ip != "@internal" && options.ip != "@external") {
     Result<NetAddress> address = NetAddress::FromText(options.ip, 0);
     if (!address.ok()) return Wrong(section, "Ip", address.error().message());
   }
+  options.port = static_cast<std::uint16_t>(section.Integer("Port"));
   options.backlog = static_cast<int>(service.Integer("Backlog"));
   options.proxy_protocol = service.IsSet("HaProxyKey");
   Result<TlsContextPtr> tls =
@@ -196,6 +197,17 @@ Result<ConnectorOptions> ReadConnector(const ConfigSection& section) {
   return options;
 }
 
+// A server that asks for type 3 and has no key lets no client in. Services that a program connects by
+// itself have neither acceptor nor connector here, but the key of their server.
+Result<void> CheckRsaKey(const ConfigSection& section, const ServiceSettings& settings) {
+  const std::optional<HandshakeOptions>& handshake = settings.options.handshake;
+  if (!handshake || handshake->encrypt != EncryptType::kRsaAes) return {};
+  const bool listens = !settings.acceptors.empty() ||
+                       (settings.connectors.empty() && handshake->server_key_hex.empty());
+  if (!listens || handshake->server_private_key != nullptr) return {};
+  return Wrong(section, "EncryptType", "3 needs the key of the server: set RsaPriKeyFile");
+}
+
 }  // namespace
 
 Result<ServiceSettings> SettingsFromConfig(const Config& config, std::string_view service_name,
@@ -224,6 +236,7 @@ Result<ServiceSettings> SettingsFromConfig(const Config& config, std::string_vie
       settings.connectors.push_back(std::move(connector).value());
     }
   }
+  if (Result<void> keyed = CheckRsaKey(section, settings); !keyed.ok()) return keyed.error();
   return settings;
 }
 

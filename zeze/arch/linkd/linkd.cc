@@ -228,6 +228,7 @@ Result<void> Linkd::Impl::Start() {
     Result<std::shared_ptr<Acceptor>> listening = clients_->Listen(acceptor);
     if (!listening.ok()) return listening.error();
     if (client_address_.empty()) client_address_ = listening.value()->address();
+    client_addresses_.push_back(listening.value()->address());
   }
   ScheduleTick();
   return agent_ == nullptr ? Result<void>() : Register();
@@ -388,6 +389,10 @@ void Linkd::Stop() {
 
 NetAddress Linkd::client_address() const {
   return impl_->client_address();
+}
+
+std::vector<NetAddress> Linkd::client_addresses() const {
+  return impl_->client_addresses();
 }
 
 NetAddress Linkd::provider_address() const {

@@ -116,6 +116,8 @@ class Linkd {
   // Of the first acceptors.
   NetAddress client_address() const;
   NetAddress provider_address() const;
+  // In the order of LinkdOptions::client_acceptors.
+  std::vector<NetAddress> client_addresses() const;
 
   struct Statistics {
     std::size_t sessions = 0;

@@ -63,6 +63,7 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   std::vector<AddressBook::Ban> Bans() const { return book_->Bans(Now()); }
   Service& clients() { return *clients_; }
   const NetAddress& client_address() const { return client_address_; }
+  const std::vector<NetAddress>& client_addresses() const { return client_addresses_; }
   const NetAddress& provider_address() const { return provider_address_; }
 
   // --- Clients (linkd_clients.cc). On the client's network thread unless said otherwise. ---
@@ -194,6 +195,7 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   std::unique_ptr<SidSource> sid_source_;
   std::unique_ptr<SidCounter> sids_;
   NetAddress client_address_;
+  std::vector<NetAddress> client_addresses_;
   NetAddress provider_address_;
 
   Mutex directory_mutex_;

@@ -21,6 +21,7 @@
 #include "zeze/config/section.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/frame.h"
+#include "zeze/net/net_address.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/service_settings.h"
@@ -46,6 +47,14 @@ Result<void> Store(const Result<T>& parsed, U& target) {
   if (!parsed.ok()) return parsed.error();
   target = static_cast<U>(parsed.value());
   return {};
+}
+
+Reader Name(std::string& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    if (text.empty()) return Error(ErrorCode::kInvalidArgument, "it must not be empty");
+    target = text;
+    return {};
+  };
 }
 
 Reader Text(std::string& target) {
@@ -101,7 +110,16 @@ Reader Rate(RateLimit& target) {
 Reader Addresses(std::set<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.clear();
-    for (const std::string_view one : Split(text, ',')) target.emplace(one);
+    for (const std::string_view one : Split(text, ',')) {
+      const Result<NetAddress> address = NetAddress::FromText(one, 0);
+      if (!address.ok()) {
+        return Error(ErrorCode::kInvalidArgument,
+                     fmt::format("{}: expected single addresses, such as \"10.0.0.9, 10.0.0.10\"; "
+                                 "networks and names are not understood",
+                                 address.error().message()));
+      }
+      target.emplace(address.value().IpText());  // As the address of a client is written.
+    }
     return {};
   };
 }
@@ -172,7 +190,7 @@ Result<void> ReadCustomize(const xml::Element& element, LinkdSettings& settings)
   std::string name;  // Of the CustomizeConf itself.
   const Readers readers = {
       {"Name", Text(name)},
-      {"ServiceName", Text(options.name)},
+      {"ServiceName", Name(options.name)},
       {"AdvertisedClientIp", Text(options.advertised_client_ip)},
       {"AdvertisedProviderIp", Text(options.advertised_provider_ip)},
       {"SidFile", Text(options.sid_file)},
@@ -207,6 +225,20 @@ Result<void> ReadCustomize(const xml::Element& element, LinkdSettings& settings)
                                child->location().ToString(), child->name()));
     }
     if (Result<void> read = ReadProtocol(*child, limits); !read.ok()) return read;
+  }
+  return {};
+}
+
+// What is accepted although no client could ever log in with it.
+Result<void> CheckClients(const LinkdSettings& settings) {
+  if (!settings.require_tls_binding) return {};
+  for (const AcceptorOptions& acceptor : settings.options.client_acceptors) {
+    if (acceptor.tls != nullptr) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("RequireTlsBinding of <CustomizeConf> \"{}\" refuses every client at "
+                             "port {} of \"{}\", which has no TLS: set TlsCertificateFile and "
+                             "TlsKeyFile there",
+                             kLinkdName, acceptor.port, kClientServiceName));
   }
   return {};
 }
@@ -251,6 +283,7 @@ Result<LinkdSettings> LinkdSettingsFromConfig(const Config& config) {
   if (const CustomizeConfig* customize = config.Customize(kLinkdName)) {
     if (read = ReadCustomize(*customize->element, settings); !read.ok()) return read.error();
   }
+  if (read = CheckClients(settings); !read.ok()) return read.error();
   if (settings.audience.empty()) settings.audience = options.name;
   return settings;
 }

@@ -22,6 +22,7 @@
 #include <boost/system/error_code.hpp>
 #include <fmt/format.h>
 
+#include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 
@@ -104,6 +105,13 @@ class TextServer::Impl {
                                                   options_.port, error.message()));
     }
     port_ = acceptor_.local_endpoint(error).port();
+    if (!address.is_loopback()) {
+      ZEZE_LOG_WARNING(
+          "metrics: other machines can reach {} port {}, and whoever reaches it can read them: "
+          "keep "
+          "the port inside (127.0.0.1, a firewall)",
+          options_.ip, port_);
+    }
     Accept();
     thread_ = std::thread([this] { io_.run(); });
     return {};
