@@ -73,7 +73,7 @@ class GlobalClient::Impl {
       shards_.push_back(
           std::make_unique<ShardSession>(io_, engine, options_, shard, epoch_,
                                          term == started.value().terms.end() ? 0 : term->second,
-                                         [this](const std::string& why) { Fenced(why); }));
+                                         [this](const std::string& why) { FencedByGlobal(why); }));
     }
     lease_thread_ = std::thread([this] { KeepLease(); });
     for (const auto& shard : shards_) shard->Connect();
@@ -167,6 +167,7 @@ class GlobalClient::Impl {
     if (!history.ok()) return history.error();
     lease_.Renewed(sent);
     lease_until_.store(lease_.until().count(), std::memory_order_release);
+    if (fenced_) lease_until_ = 0;  // By Global, meanwhile.
     return {};
   }
 
@@ -231,6 +232,20 @@ class GlobalClient::Impl {
   void Fenced(const std::string& why) {
     if (fenced_.exchange(true)) return;
     lease_until_ = 0;
+    TellFenced(why);
+  }
+
+  // Global does not know which process has the place of this one; the database does. Nothing is
+  // done with the lease any more while it is asked.
+  void FencedByGlobal(const std::string& why) {
+    if (fenced_.exchange(true)) return;
+    lease_until_ = 0;
+    const Result<void> renewed = fence_.Renew();
+    const bool told = !renewed.ok() && renewed.error().code() == ErrorCode::kFenced;
+    TellFenced(told ? fmt::format("{}: {}", why, renewed.error().message()) : why);
+  }
+
+  void TellFenced(const std::string& why) {
     ZEZE_LOG_ERROR("this server (id {}, epoch {}) is fenced: {}", options_.server_id, epoch_, why);
     if (options_.on_fenced) options_.on_fenced(why);
   }
