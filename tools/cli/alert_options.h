@@ -28,14 +28,14 @@ admin::AlertSenderOptions AlertOptionsOf(const AlertArguments& arguments, const 
 // double is not.
 inline constexpr std::int64_t kMillisecondsMax = std::int64_t{365} * 24 * 3600 * 1000;
 
-// "30s", "1m30s"; a plain number is milliseconds. The default is what `value` has. A shorter one than
-// `least` is refused.
+// "30s", "1m30s"; a plain number is milliseconds. The default is what `value` has. A shorter one
+// than `least` is refused.
 void AddDurationOption(CLI::App& command, const std::string& name, std::chrono::nanoseconds& value,
                        const std::string& about,
                        std::chrono::nanoseconds least = std::chrono::nanoseconds(0));
 
-// An option that is refused if its text is empty, as an unset variable of a shell makes it: an empty
-// file of certificates must not mean that the connection is not encrypted.
+// An option that is refused if its text is empty, as an unset variable of a shell makes it: an
+// empty file of certificates must not mean that the connection is not encrypted.
 CLI::Option* AddTextOption(CLI::App& command, const std::string& name, std::string& value,
                            const std::string& about);
 

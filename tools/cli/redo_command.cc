@@ -237,7 +237,8 @@ Result<redo::Answer> AskServer(const RedoArguments& arguments, const std::string
 // Whose tasks a server has done.
 enum class Origin { kThisStore, kOtherStore, kOtherHistory };
 
-// The store must have been opened after the server answered: what the server has done is in it then.
+// The store must have been opened after the server answered: what the server has done is in it
+// then.
 Result<Origin> OriginOf(const redo::Answer& answer, RedoJournal& queue) {
   if (answer.store_id != 0 && answer.store_id != queue.store().id()) return Origin::kOtherStore;
   if (answer.task_id > queue.added_id()) return Origin::kOtherHistory;

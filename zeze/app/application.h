@@ -153,9 +153,9 @@ class Application {
 
   // Compares the stored schema with the program's and refuses an incompatible change, naming every
   // problem; opens the tables; begins to connect to the service manager, without waiting for it;
-  // starts modules in the order they were added. Errors name what cannot be: an option out of range,
-  // more threads than the machine gives, a module that does not start or throws. What was started
-  // is stopped again then. Once.
+  // starts modules in the order they were added. Errors name what cannot be: an option out of
+  // range, more threads than the machine gives, a module that does not start or throws. What was
+  // started is stopped again then. Once.
   Result<void> Start();
 
   // The orderly stop: refuses new procedures, drops queued ones (each is reported to its

@@ -66,8 +66,8 @@ class ThreadPool final : public Executor {
     std::uint64_t discarded_tasks = 0;
   };
 
-  // Throws UsageError for an option that no pool can have, and std::system_error, after it has ended
-  // those it had started, if the machine does not give so many threads: the message says how many.
+  // Throws UsageError for an option that no pool can have, and std::system_error if the machine does
+  // not give so many threads: the message says how many, and none is left.
   explicit ThreadPool(Options options);
 
   // Calls Shutdown(Pending::kDiscard) and waits for running tasks as long as it takes, with a log

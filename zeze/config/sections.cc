@@ -184,8 +184,8 @@ std::string_view KnownService(std::string_view name) {
   return {};
 }
 
-// Whether a service is in the file, or one that a program of zeze reads without it. Others cannot be
-// meant: nobody would read what an override says about them.
+// Whether a service is in the file, or one that a program of zeze reads without it. Others cannot
+// be meant: nobody would read what an override says about them.
 bool IsService(const std::vector<ConfigSection>& services, std::string_view name) {
   if (name.empty() || !KnownService(name).empty()) return true;
   for (const ConfigSection& service : services) {

@@ -197,8 +197,8 @@ Result<ConnectorOptions> ReadConnector(const ConfigSection& section) {
   return options;
 }
 
-// A server that asks for type 3 and has no key lets no client in. Services that a program connects by
-// itself have neither acceptor nor connector here, but the key of their server.
+// A server that asks for type 3 and has no key lets no client in. Services that a program connects
+// by itself have neither acceptor nor connector here, but the key of their server.
 Result<void> CheckRsaKey(const ConfigSection& section, const ServiceSettings& settings) {
   const std::optional<HandshakeOptions>& handshake = settings.options.handshake;
   if (!handshake || handshake->encrypt != EncryptType::kRsaAes) return {};

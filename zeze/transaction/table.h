@@ -276,7 +276,7 @@ class Table final : public TableBase {
   // Called after each commit that changed a record, in commit order, before the procedure's own
   // after-commit actions. zeze/bean/difference.h says precisely what changed between the two
   // values. A listener must not run procedures that write (they fail with kLogicError) or wait for
-  // another thread that does. Returns a number for RemoveListener. Throws UsageError if it is empty.
+  // another thread that does. Returns a number for RemoveListener. An empty one throws UsageError.
   std::size_t AddListener(Listener listener) {
     ZEZE_REQUIRE(listener != nullptr, "the listener of table " + name_ + " is empty");
     const std::lock_guard lock(listeners_mutex_);

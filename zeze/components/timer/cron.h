@@ -33,9 +33,9 @@ class CronExpression {
  public:
   // An empty zone is the one of the process. Zones have the names of the system's database.
   static Result<CronExpression> Parse(std::string_view text, std::string_view zone = {});
-  // Of a timer that is there already, planned by Zeze 1.6 or by an older version: what Parse refuses
-  // because it means nothing (what stands after the year, a step longer than its field) is left
-  // out, as it was then.
+  // Of a timer that is there already, planned by Zeze 1.6 or by an older version: what Parse
+  // refuses because it means nothing (what stands after the year, a step longer than its field) is
+  // left out, as it was then.
   static Result<CronExpression> ParseStored(std::string_view text, std::string_view zone = {});
 
   // Strictly after. None: never again.

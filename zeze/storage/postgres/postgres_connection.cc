@@ -78,7 +78,8 @@ std::string SessionSettings(const PostgresOptions& options, const PostgresSessio
       network_seconds);
 }
 
-// Without sslmode libpq tries encryption and goes on without it: certificates would protect nothing.
+// Without sslmode libpq tries encryption and goes on without it: certificates would protect
+// nothing.
 Result<void> CheckTls(const DatabaseUrl& url) {
   const auto mode = url.parameters.find("sslmode");
   const std::string_view chosen = mode == url.parameters.end() ? "" : mode->second;
