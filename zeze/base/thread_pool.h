@@ -66,7 +66,7 @@ class ThreadPool final : public Executor {
     std::uint64_t discarded_tasks = 0;
   };
 
-  // Throws UsageError for an option that no pool can have, and std::system_error if the machine does
+  // Throws UsageError for an option that no pool can have, std::system_error if the machine does
   // not give so many threads: the message says how many, and none is left.
   explicit ThreadPool(Options options);
 
