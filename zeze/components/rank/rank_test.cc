@@ -488,6 +488,7 @@ TEST(RankOptions, WhatNoRankCanBeIsRefusedWithASentence) {
 }
 
 TEST_F(RankTest, IsDefinedBeforeTheStart) {
+  Open(Options());
   EXPECT_THROW(rank().Define(77, {}), UsageError);
 }
 
