@@ -8,13 +8,14 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/net/internal/io_loop.h"
 
 namespace zeze {
@@ -28,8 +29,9 @@ struct IoThreads::Impl {
 };
 
 IoThreads::IoThreads(Options options) : impl_(std::make_unique<Impl>()) {
-  ZEZE_CHECK(options.thread_count > 0);
-  ZEZE_CHECK(options.read_buffer_bytes >= 4096);
+  ZEZE_REQUIRE(options.thread_count > 0, "IoThreads::Options::thread_count is 0: set at least 1");
+  ZEZE_REQUIRE(options.read_buffer_bytes >= 4096,
+               "IoThreads::Options::read_buffer_bytes is less than 4096: set at least that");
   impl_->clock = options.clock;
   {
     MutexLock lock(impl_->mutex);
@@ -40,7 +42,15 @@ IoThreads::IoThreads(Options options) : impl_(std::make_unique<Impl>()) {
     impl_->loops.push_back(std::make_unique<internal::IoLoop>(
         options.name + "-" + std::to_string(i + 1), *options.clock, options.read_buffer_bytes));
   }
-  for (const auto& loop : impl_->loops) loop->Start();
+  std::size_t started = 0;
+  try {
+    for (; started < impl_->loops.size(); ++started) impl_->loops[started]->Start();
+  } catch (const std::system_error& error) {
+    Stop();
+    throw std::system_error(error.code(), "only " + std::to_string(started) + " of " +
+                                              std::to_string(options.thread_count) +
+                                              " io threads " + options.name + " could be started");
+  }
 }
 
 IoThreads::~IoThreads() {

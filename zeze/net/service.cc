@@ -16,6 +16,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
@@ -34,9 +35,18 @@ namespace zeze {
 
 Service::Impl::Impl(Service& service_in, IoThreads& io_in, ServiceOptions options_in)
     : service(service_in), io(io_in), options(std::move(options_in)) {
-  ZEZE_CHECK(options.dispatch == Dispatch::kInline || options.executor != nullptr);
-  ZEZE_CHECK(options.frame_bytes_max > 0);
-  ZEZE_CHECK(options.handshake_timeout.count() > 0);
+  const auto require = [this](bool good, const char* what) {
+    ZEZE_REQUIRE(good, fmt::format("service {}: {}", options.name, what));
+  };
+  require(options.dispatch == Dispatch::kInline || options.executor != nullptr,
+          "handlers that do not run on io threads need ServiceOptions::executor");
+  require(options.frame_bytes_max > 0, "frame_bytes_max is 0: set at least 1");
+  require(options.handshake_timeout.count() > 0, "handshake_timeout must be greater than zero");
+}
+
+void Service::Impl::RequireSetUp(const char* what) const {
+  ZEZE_REQUIRE(!frozen, fmt::format("service {}: {} must be set before the first Listen or Connect",
+                                    options.name, what));
 }
 
 bool Service::Impl::Admit() {
@@ -145,32 +155,38 @@ Service::~Service() {
 
 void Service::HandleRaw(const ProtocolDescriptor& protocol, RawHandler handler,
                         const HandlerOptions& options) {
-  ZEZE_CHECK(!impl_->frozen);  // Handlers are added before the first Listen or Connect.
+  impl_->RequireSetUp("a handler");
+  const auto require = [&](bool good, const char* what) {
+    ZEZE_REQUIRE(good, fmt::format("service {}: the handler of protocol {} {}", impl_->options.name,
+                                   protocol.full_name, what));
+  };
   auto entry = std::make_unique<internal::HandlerEntry>();
   entry->protocol = &protocol;
   entry->handler = std::move(handler);
   entry->dispatch = options.dispatch.value_or(impl_->options.dispatch);
   entry->executor = options.executor != nullptr ? options.executor : impl_->options.executor;
-  if (entry->dispatch == Dispatch::kOrdered) ZEZE_CHECK(impl_->options.executor != nullptr);
-  if (entry->dispatch == Dispatch::kParallel) ZEZE_CHECK(entry->executor != nullptr);
+  require(entry->dispatch != Dispatch::kOrdered || impl_->options.executor != nullptr,
+          "needs ServiceOptions::executor to run in order");
+  require(entry->dispatch != Dispatch::kParallel || entry->executor != nullptr,
+          "needs an executor to run in parallel");
   const bool is_new = impl_->handlers.emplace(protocol.type_id(), std::move(entry)).second;
-  ZEZE_CHECK(is_new);  // One handler for each protocol.
+  require(is_new, "was added twice");
 }
 
 void Service::HandleUnknown(
     std::function<Result<void>(Connection& connection, const RawFrame& frame)> handler) {
-  ZEZE_CHECK(!impl_->frozen);
+  impl_->RequireSetUp("the handler of unknown protocols");
   impl_->unknown = std::move(handler);
 }
 
 void Service::OnOpen(std::function<void(const ConnectionPtr& connection)> callback) {
-  ZEZE_CHECK(!impl_->frozen);
+  impl_->RequireSetUp("OnOpen");
   impl_->on_open = std::move(callback);
 }
 
 void Service::OnClose(
     std::function<void(const ConnectionPtr& connection, const Error& reason)> callback) {
-  ZEZE_CHECK(!impl_->frozen);
+  impl_->RequireSetUp("OnClose");
   impl_->on_close = std::move(callback);
 }
 

@@ -16,6 +16,7 @@
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/net/testing/echo_protocol.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/net/testing/service_fixture.h"
@@ -87,6 +88,21 @@ TEST(Service, KeepsTheOrderOfAConnectionOnManyThreads) {
     MutexLock lock(mutex);
     EXPECT_EQ(seen, expected);
   }
+}
+
+TEST(Service, SlipsOfTheSetUpAreRefusedWithASentence) {
+  EXPECT_THROW(IoThreads({.thread_count = 0}), UsageError);
+  EXPECT_THROW(IoThreads({.read_buffer_bytes = 1}), UsageError);
+  IoThreads io({});
+  EXPECT_THROW(Service(io, {.name = "s", .dispatch = Dispatch::kOrdered}), UsageError);
+  EXPECT_THROW(Service(io, {.name = "s", .frame_bytes_max = 0}), UsageError);
+  Service server(io, {.name = "server"});
+  server.Handle<Note>([](const Message<Note>&) {});
+  EXPECT_THROW(server.Handle<Note>([](const Message<Note>&) {}), UsageError);
+  static_cast<void>(MustListen(server));
+  EXPECT_THROW(server.Handle<Echo>([](Request<Echo>) {}), UsageError);
+  EXPECT_THROW(server.OnOpen([](const ConnectionPtr&) {}), UsageError);
+  EXPECT_THROW(server.OnClose([](const ConnectionPtr&, const Error&) {}), UsageError);
 }
 
 TEST(Service, LetsOthersAnswerLaterAndCallsBackOverAcceptedConnections) {

@@ -55,6 +55,8 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   // Takes a place for one more accepted connection. False, with a log line, if there is none.
   // GiveUp returns a place that did not become a connection.
   bool Admit();
+  // Throws UsageError once the service listens or connects.
+  void RequireSetUp(const char* what) const;
   void GiveUp();
 
   // From creation until OnClose has run. Add is false when the service stops.
