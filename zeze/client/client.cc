@@ -26,6 +26,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/client/internal/login_keeper.h"
 #include "zeze/client/login_as.h"
 #include "zeze/net/connection.h"
@@ -106,7 +107,7 @@ class Client::Impl {
       return Error(ErrorCode::kInvalidArgument, "a client needs the address of a gateway");
     }
     MutexLock lock(mutex_);
-    ZEZE_CHECK(!started_);
+    if (started_) return Error(ErrorCode::kInvalidArgument, "a client can be started only once");
     started_ = true;
     failures_.resize(options_.gateways.size());
     gateway_ = static_cast<std::size_t>(io_.Random() % options_.gateways.size());

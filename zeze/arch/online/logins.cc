@@ -28,11 +28,11 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/provider_session.h"
-#include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/scheduler.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
@@ -51,6 +51,11 @@ struct Logins<Key>::Impl {
         book(environment, events),
         sender(environment, book),
         notifies(environment) {}
+
+  void CheckSetUp() const {
+    ZEZE_REQUIRE(environment.application == nullptr,
+                 "handlers of logins are set before the application starts");
+  }
 
   std::int64_t NotLoggedIn() const {
     return kind.ErrorCode(Zeze::Builtin::Online::ResultCodeNotLogin);
@@ -102,20 +107,21 @@ Logins<Key>::~Logins() = default;
 
 template <typename Key>
 void Logins<Key>::On(LoginChange change, LoginHandler<Key> handler) {
-  ZEZE_CHECK(impl_->environment.application == nullptr);
+  impl_->CheckSetUp();
   impl_->events.Add(change, std::move(handler));
 }
 
 template <typename Key>
 void Logins<Key>::OnTransmit(std::string action, TransmitHandler handler) {
-  ZEZE_CHECK(impl_->environment.application == nullptr);
-  const bool added = impl_->actions.emplace(std::move(action), std::move(handler)).second;
-  ZEZE_CHECK(added);
+  impl_->CheckSetUp();
+  ZEZE_REQUIRE(handler != nullptr, "the handler of transmit action \"" + action + "\" is empty");
+  const auto [at, added] = impl_->actions.emplace(std::move(action), std::move(handler));
+  ZEZE_REQUIRE(added, "transmit action \"" + at->first + "\" has a handler already");
 }
 
 template <typename Key>
 void Logins<Key>::SetLogoutTimer(LogoutTimer timer) {
-  ZEZE_CHECK(impl_->environment.application == nullptr);
+  impl_->CheckSetUp();
   impl_->book.SetLogoutTimer(std::move(timer));
 }
 
@@ -134,7 +140,9 @@ void Logins<Key>::Connect(Links* links, DirectSender* direct) {
 
 template <typename Key>
 Result<void> Logins<Key>::Start(Application& application, std::int32_t server_id) {
-  ZEZE_CHECK(impl_->environment.application == nullptr);
+  if (impl_->environment.application != nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "logins can be started only once");
+  }
   impl_->environment.application = &application;
   impl_->environment.server_id = server_id;
   // What a crash has left behind. The server does not wait for its own old lease: who logs in again

@@ -24,7 +24,6 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/provider/links.h"
-#include "zeze/base/check.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
@@ -124,12 +123,11 @@ RoleOnline::RoleOnline(OnlineOptions options, const std::vector<std::string>& se
                                     .links = tLinkLogins};
   sets_.emplace("", std::make_unique<Set>("", tables, options));
   for (const std::string& name : set_names) {
-    const bool named = !name.empty();
-    ZEZE_CHECK(named);
+    ZEZE_REQUIRE(!name.empty(), "a set of online roles needs a name: the unnamed one is there");
     const bool added =
         sets_.emplace(name, std::make_unique<Set>(name, std::make_unique<SetTables>(name), options))
             .second;
-    ZEZE_CHECK(added);
+    ZEZE_REQUIRE(added, "two sets of online roles are called \"" + name + "\"");
   }
 }
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "zeze/arch/online/login.h"
-#include "zeze/base/check.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/transaction.h"
@@ -56,8 +56,10 @@ template <typename Key>
 class LoginTimerHandlers {
  public:
   void Add(std::string name, LoginTimerHandler<Key> handler) {
-    const bool added = handlers_.emplace(std::move(name), std::move(handler)).second;
-    ZEZE_CHECK(added);
+    ZEZE_REQUIRE(!name.empty(), "a timer handler needs a name");
+    ZEZE_REQUIRE(handler != nullptr, "timer handler \"" + name + "\" is empty");
+    const auto [at, added] = handlers_.emplace(std::move(name), std::move(handler));
+    ZEZE_REQUIRE(added, "timer handler \"" + at->first + "\" was registered twice");
   }
   // Null: there is none.
   const LoginTimerHandler<Key>* Find(std::string_view name) const {

@@ -13,9 +13,9 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/online_timer/login_timer.h"
-#include "zeze/base/check.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/bean/map.h"
 #include "zeze/components/timer/timer_plan.h"
@@ -54,7 +54,9 @@ OfflineTimers<Key>::OfflineTimers(Logins<Key>& logins, Timers& timers, Index& in
 
 template <typename Key>
 void OfflineTimers<Key>::RegisterHandler(std::string name, LoginTimerHandler<Key> handler) {
-  ZEZE_CHECK(!timers_.started());
+  ZEZE_REQUIRE(!timers_.started(), "timer handler \"" + name +
+                                       "\" was registered after the start: call RegisterHandler "
+                                       "before Application::Start");
   handlers_.Add(std::move(name), std::move(handler));
 }
 

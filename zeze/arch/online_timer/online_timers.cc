@@ -19,6 +19,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/bean/map.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_retry.h"
@@ -55,7 +56,9 @@ OnlineTimers<Key>::OnlineTimers(Logins<Key>& logins, Timers& timers,
 
 template <typename Key>
 void OnlineTimers<Key>::RegisterHandler(std::string name, LoginTimerHandler<Key> handler) {
-  ZEZE_CHECK(!timers_.started());
+  ZEZE_REQUIRE(!timers_.started(), "timer handler \"" + name +
+                                       "\" was registered after the start: call RegisterHandler "
+                                       "before Application::Start");
   handlers_.Add(std::move(name), std::move(handler));
 }
 

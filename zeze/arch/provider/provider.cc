@@ -23,7 +23,6 @@
 #include "zeze/arch/provider/internal/load_watch.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/module_binds.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
@@ -79,19 +78,19 @@ class Provider::Impl {
       : application_(application), io_(io), agent_(agent), options_(std::move(options)) {}
 
   void AddModule(Module& module) {
-    ZEZE_CHECK(links_ == nullptr);
+    CheckSetUp();
     modules_.push_back(&module);
   }
   void OnLinkBroken(LinkBrokenHandler handler) {
-    ZEZE_CHECK(links_ == nullptr);
+    CheckSetUp();
     on_link_broken_ = std::move(handler);
   }
   void OnUnbound(UnboundHandler handler) {
-    ZEZE_CHECK(links_ == nullptr);
+    CheckSetUp();
     on_unbound_ = std::move(handler);
   }
   void SetOnlineCounter(std::function<OnlineCount()> counter) {
-    ZEZE_CHECK(links_ == nullptr);
+    CheckSetUp();
     online_counter_ = std::move(counter);
   }
 
@@ -107,6 +106,11 @@ class Provider::Impl {
   Statistics GetStatistics() const;
 
  private:
+  void CheckSetUp() const {
+    ZEZE_REQUIRE(links_ == nullptr,
+                 "a provider gets its modules and callbacks before Provider::Start");
+  }
+
   Result<void> Check() const;
   internal::Introduction Introduce() const;
   void CollectRegistrations();
@@ -174,7 +178,9 @@ void Provider::Impl::CollectRegistrations() {
 }
 
 Result<void> Provider::Impl::Start(bool ready) {
-  ZEZE_CHECK(links_ == nullptr);
+  if (links_ != nullptr) {
+    return Error(ErrorCode::kInvalidArgument, "a provider can be started only once");
+  }
   if (Result<void> fine = Check(); !fine.ok()) return fine;
   offer_ = options_.binds.OfferOf(application_.options().server_id, modules_);
   CollectRegistrations();

@@ -22,13 +22,13 @@
 
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/arch/ring/hash_ring.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
+#include "zeze/base/usage_error.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
@@ -544,14 +544,15 @@ Service& DirectLinks::outgoing() {
 
 void DirectLinks::AddService(const std::string& name, bool offered_here) {
   MutexLock lock(impl_->mutex);
-  ZEZE_CHECK(!impl_->started);
+  ZEZE_REQUIRE(!impl_->started, "service " + name + " was added after the start of direct links");
   if (offered_here) impl_->offered[name].here = true;
   impl_->offered.try_emplace(name);
 }
 
 void DirectLinks::OnLost(LostCallback callback) {
   MutexLock lock(impl_->mutex);
-  ZEZE_CHECK(!impl_->started);
+  ZEZE_REQUIRE(!impl_->started, "OnLost must be called before the start of direct links");
+  ZEZE_REQUIRE(callback != nullptr, "OnLost of direct links was given an empty callback");
   impl_->on_lost.push_back(std::move(callback));
 }
 
@@ -559,7 +560,9 @@ Result<void> DirectLinks::Start() {
   std::vector<std::string> names;
   {
     MutexLock lock(impl_->mutex);
-    ZEZE_CHECK(!impl_->started);
+    if (impl_->started) {
+      return Error(ErrorCode::kInvalidArgument, "direct links can be started only once");
+    }
     impl_->started = true;
     for (const auto& [name, service] : impl_->offered) names.push_back(name);
   }

@@ -23,7 +23,6 @@
 #include "zeze/arch/redirect/redirect_impl.h"
 #include "zeze/arch/redirect/redirect_method.h"
 #include "zeze/arch/redirect/redirect_reply.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
@@ -101,7 +100,8 @@ void Redirect::Impl::AddHandlers() {
 }
 
 const RedirectEntry* Redirect::Impl::AddEntry(RedirectEntry entry) {
-  ZEZE_CHECK(!started_);
+  ZEZE_REQUIRE(!started_, "redirected method " + entry.full_name +
+                              " was added after the start: add it before Redirect::Start");
   entries_.push_back(std::make_unique<RedirectEntry>(std::move(entry)));
   const RedirectEntry* added = entries_.back().get();
   if (!by_name_.emplace(added->full_name, added).second) two_methods_ = added->full_name;
@@ -173,7 +173,9 @@ std::set<std::string> Redirect::Impl::OfferedHere() const {
 }
 
 Result<void> Redirect::Impl::Start() {
-  ZEZE_CHECK(!started_);
+  if (started_) {
+    return Error(ErrorCode::kInvalidArgument, "redirect can be started only once");
+  }
   started_ = true;
   if (!two_methods_.empty()) {
     return Error(ErrorCode::kInvalidArgument,
