@@ -178,6 +178,7 @@ TEST_F(CliTest, CheckRefusesWhatTheProgramsRefuse) {
        "'mysql://' is no address of a PostgreSQL database"},
       {"<zeze><DatabaseConf DatabaseType='MySql'/></zeze>", "DatabaseUrl"},
       {"<zeze ProviderThreshold='9s'/>", "ProviderOverload"},
+      {"<zeze><CustomizeConf Name='Zeze.Linkd' TokenKeys='/no.keys'/></zeze>", "/no.keys"},
       {"<zeze GlobalTlsAuthoritiesFile='/not/there.pem'/>", "/not/there.pem"},
       {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1'/>", "has no port"},
       {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1:5002'/>", "a database in memory"},

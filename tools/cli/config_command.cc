@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "tools/cli/program_config.h"
+#include "zeze/admin/operator_list.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/linkd/linkd_settings.h"
+#include "zeze/base/result.h"
 #include "zeze/base/text.h"
 #include "zeze/config/config.h"
 #include "zeze/config/setting.h"
@@ -91,7 +93,11 @@ void CheckUse(const Config& config, xml::Diagnostics& diagnostics) {
   }
   if (config.Customize(arch::kLinkdName) != nullptr || has(arch::kClientServiceName) ||
       has(arch::kProviderServiceName)) {
-    report(arch::LinkdSettingsFromConfig(config));
+    const Result<arch::LinkdSettings> linkd = arch::LinkdSettingsFromConfig(config);
+    report(linkd);
+    if (linkd.ok() && !linkd.value().token_keys.empty()) {
+      report(admin::LoadOperators(linkd.value().token_keys));
+    }
   }
   if (config.Customize(registry::kRegistryServiceName) != nullptr ||
       has(registry::kRegistryServiceName)) {

@@ -128,6 +128,7 @@ class Builder {
     BuildGlobalCacheManagers();
     CheckLiveness();
     CheckProviderLoad();
+    CheckRemovalHours();
     config_.section = root;
   }
 
@@ -142,6 +143,17 @@ class Builder {
           fmt::format("{} is less than twice the LivenessPeriod of {}", FormatDuration(limit),
                       FormatDuration(period)),
           "give a longer LivenessLimit, or a shorter LivenessPeriod");
+  }
+
+  void CheckRemovalHours() {
+    const ConfigSection& root = sections_.root;
+    const bool start = root.IsSet("DelayRemoveHourStart");
+    if (start == root.IsSet("DelayRemoveHourEnd")) return;
+    diagnostics_.Warning(root.location(),
+                         fmt::format("{} has no effect without {}",
+                                     start ? "DelayRemoveHourStart" : "DelayRemoveHourEnd",
+                                     start ? "DelayRemoveHourEnd" : "DelayRemoveHourStart"),
+                         "set both");
   }
 
   void CheckProviderLoad() {

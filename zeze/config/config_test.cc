@@ -270,6 +270,11 @@ TEST_F(ConfigTest, ClusterMistakesAreErrors) {
       "\"a\" has no port");
 }
 
+TEST_F(ConfigTest, HalfOfTheHoursOfRemovalIsWarnedAbout) {
+  Parse("<zeze DelayRemoveHourEnd='5'/>");
+  EXPECT_THAT(Said(), HasSubstr("DelayRemoveHourEnd has no effect without DelayRemoveHourStart"));
+}
+
 TEST_F(ConfigTest, SingleDatabaseMayHaveAName) {
   const Config config =
       Parse("<zeze><DatabaseConf Name='main' DatabaseType='RocksDB'/><TableConf Name='t'/></zeze>");
