@@ -17,8 +17,10 @@
 #include "tests/history/history.h"
 #include "tests/history/recorder.h"
 #include "zeze/base/check.h"
+#include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/field.h"
+#include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
@@ -240,14 +242,18 @@ class Workload {
     }
   }
 
+  // Of the storage itself: the engine has stopped.
   template <typename State>
   void ReadFinalState(Table<std::int64_t, State>& table, history::FinalState& state) {
-    ZEZE_CHECK(table
-                   .WalkStorage([&](std::int64_t key, const State& bean) {
-                     state.Add(static_cast<history::Key>(key), bean.ToState());
-                     return true;
-                   })
-                   .ok());
+    Result<StorageTable*> stored = options_.storage->OpenTable(table.name());
+    ZEZE_CHECK(stored.ok());
+    Result<std::size_t> walked =
+        stored.value()->Walk({}, [&](std::string_view key, std::string_view value) {
+          state.Add(static_cast<history::Key>(DecodeKey<std::int64_t>(key).value()),
+                    DecodeBean<State>(value).value().ToState());
+          return true;
+        });
+    ZEZE_CHECK(walked.ok());
   }
 
   const HistoryWorkloadOptions options_;

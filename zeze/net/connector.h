@@ -23,7 +23,7 @@ struct ConnectorOptions {
   std::uint16_t port = 0;
 
   // After a failure or a lost connection: again after about first_delay, then twice as long each
-  // time, up to delay_max; from the beginning once a connection was ready for that long.
+  // time, up to delay_max; from the beginning after a connection with a peer that has spoken.
   bool reconnect = true;
   std::chrono::nanoseconds first_delay = std::chrono::seconds(1);
   std::chrono::nanoseconds delay_max = std::chrono::seconds(8);

@@ -293,7 +293,7 @@ void ConnectionImpl::FinishClose() {
   }
   if (connector_impl_ != nullptr) {
     if (!was_ready_ && !explained_) reason += " " + DescribePhase();
-    connector_impl_->OnClosed(reason);
+    connector_impl_->OnClosed(reason, heard_);
   }
   if (!was_ready_) {
     service_->Remove(*this);

@@ -212,6 +212,7 @@ class ConnectionImpl final : public Connection,
   Phase phase_ = Phase::kProxy;
   bool proxy_protocol_ = false;
   bool was_ready_ = false;
+  bool heard_ = false;  // The peer has sent a message that was understood.
   bool hung_up_ = false;
   std::atomic<bool> peer_failed_ = false;
   std::atomic<bool> explained_ = false;  // The reason of the failure needs no addition.

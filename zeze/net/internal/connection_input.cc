@@ -234,6 +234,7 @@ Result<void> ConnectionImpl::ConsumeHandshake(std::string_view bytes) {
                                    ? server_handshake_->OnFrame(frame.value())
                                    : client_handshake_->OnFrame(frame.value());
   if (!step.ok()) return step.error();
+  heard_ = true;
   std::string rest(stream);
   input_.clear();
   return ApplyHandshakeStep(std::move(step).value(), std::move(rest));
@@ -274,6 +275,7 @@ Result<void> ConnectionImpl::ConsumeFrames(std::string_view bytes) {
     const Result<void> done =
         frame.family == FrameFamily::kResponse ? OnAnswer(frame, before) : OnMessage(frame, before);
     if (!done.ok()) return done;
+    heard_ = true;
   }
   if (!joined) {
     input_.assign(stream);

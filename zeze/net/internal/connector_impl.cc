@@ -183,16 +183,16 @@ void ConnectorImpl::OnConnected() {
 }
 
 void ConnectorImpl::OnReady(ConnectionPtr connection) {
-  ready_since_ = loop_.Now();
   MutexLock lock(mutex_);
   progress_ = "connected";
   connection_ = std::move(connection);
   changed_.NotifyAll();
 }
 
-void ConnectorImpl::OnClosed(std::string_view reason) {
+void ConnectorImpl::OnClosed(std::string_view reason, bool heard) {
   current_ = nullptr;
-  if (ready_since_) policy_.Lost(loop_.Now() - *std::exchange(ready_since_, std::nullopt));
+  // A peer that lets everybody in and says nothing is as good as none.
+  if (heard) policy_.Reset();
   OnFailed(reason);
 }
 

@@ -42,7 +42,7 @@ class ConnectorImpl final : public Connector,
   // From the connection, on the loop's thread.
   void SetProgress(std::string progress);
   void OnReady(ConnectionPtr connection);
-  void OnClosed(std::string_view reason);
+  void OnClosed(std::string_view reason, bool heard);
 
  private:
   using Resolver =
@@ -63,7 +63,6 @@ class ConnectorImpl final : public Connector,
 
   // Of the loop's thread.
   ReconnectPolicy policy_;
-  std::optional<std::chrono::nanoseconds> ready_since_;
   std::optional<Resolver> resolver_;
   std::optional<TcpSocket> socket_;  // While connecting.
   std::vector<TcpEndpoint> endpoints_;

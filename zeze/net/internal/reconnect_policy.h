@@ -1,7 +1,7 @@
 // ReconnectPolicy: how long to wait before the next attempt to connect.
 //
 //   const std::chrono::nanoseconds delay = policy.NextDelay(random);
-//   policy.Lost(ready_for);   // A connection that was ready for so long.
+//   policy.Reset();   // There was a connection with a peer that spoke.
 
 #pragma once
 
@@ -28,10 +28,7 @@ class ReconnectPolicy {
     return delay - std::chrono::nanoseconds(random % jitter);
   }
 
-  // A peer that lets everybody in and closes the connection soon is as good as none.
-  void Lost(std::chrono::nanoseconds ready_for) {
-    if (ready_for >= delay_) delay_ = first_delay_;
-  }
+  void Reset() { delay_ = first_delay_; }
 
  private:
   std::chrono::nanoseconds first_delay_;
