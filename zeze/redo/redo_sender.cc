@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include "zeze/base/activity.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -135,6 +136,7 @@ void RedoQueueClient::Sender::Retry() {
 }
 
 void RedoQueueClient::Sender::Run() {
+  SetThreadName("redo-sender");
   Next next = Next::kReconnect;
   while (!stopping()) {
     if (!connected()) {

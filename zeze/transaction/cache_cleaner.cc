@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "zeze/base/activity.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/transaction/coherence.h"
@@ -67,6 +68,7 @@ void Engine::WakeForUrgentFlush() {
 }
 
 void Engine::CheckpointLoop() {
+  SetThreadName("checkpoint");
   const bool periodic = options_.checkpoint_period.count() > 0;
   const bool drains = checkpoint_->groups();
   constexpr auto kNever = std::chrono::nanoseconds::max();
@@ -111,6 +113,7 @@ void Engine::CheckpointLoop() {
 }
 
 void Engine::CleanLoop() {
+  SetThreadName("cache-cleaner");
   while (true) {
     {
       const MutexLock lock(mutex_);

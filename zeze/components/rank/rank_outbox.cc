@@ -21,6 +21,7 @@
 #include <fmt/core.h>
 
 #include "Zeze/Builtin/Game/Rank.module.h"
+#include "zeze/base/activity.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
@@ -258,6 +259,7 @@ void RankOutbox::Impl::Start(Application& application) {
 }
 
 void RankOutbox::Impl::Run() {
+  SetThreadName("rank-outbox");
   Clock& clock = *application_->options().clock;
   nanoseconds next_look = clock.Now();
   MutexLock lock(mutex_);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "zeze/base/activity.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 
@@ -156,6 +157,7 @@ bool AlarmClock::TellSetBack() {
 }
 
 void AlarmClock::Run() {
+  SetThreadName("alarm-clock");
   std::vector<Alarm> due;
   while (true) {
     {

@@ -1,5 +1,6 @@
 #include "zeze/components/timer/alarm_clock.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/components/timer/errands.h"
@@ -85,6 +87,27 @@ TEST(FirePace, HalfOfTheCoresComputeAndMoreMayWait) {
   EXPECT_EQ(pace.limit(), 32U);
   for (int i = 0; i < 50; ++i) pace.Note(10ms, 10ms, true);
   EXPECT_EQ(pace.limit(), 2U);
+}
+
+TEST(Errands, UnhurriedOnesRestAndHoldNobodyUp) {
+  Errands errands(SystemClock());
+  const auto begin = SystemClock().Now();
+  std::atomic<int> done = 0;
+  std::atomic<int> seen_by_hurried = 0;
+  std::atomic<int> tries = 0;
+  for (int i = 0; i < 4; ++i) {
+    errands.AddUnhurried([&] {
+      SystemClock().SleepFor(std::chrono::milliseconds(1));
+      if (++done == 1) errands.Add([&] { return (seen_by_hurried = done.load()) > 0; });
+      return true;
+    });
+  }
+  errands.AddUnhurried([&] { return ++tries > 2; });
+  EXPECT_TRUE(errands.AwaitIdle(std::chrono::seconds(60)));
+  EXPECT_EQ(4, done);
+  EXPECT_EQ(3, tries);
+  EXPECT_EQ(1, seen_by_hurried) << "it did not wait for the others";
+  EXPECT_GE(SystemClock().Now() - begin, 4 * std::chrono::milliseconds(20)) << "they rested";
 }
 
 TEST(Errands, AreTriedUntilTheyAreDone) {

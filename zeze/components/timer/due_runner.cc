@@ -29,7 +29,9 @@ using std::chrono::nanoseconds;
 // Long enough that one round trip for all of their records pays, short enough that others get their
 // turn soon.
 constexpr std::size_t kBatch = 32;
-constexpr std::size_t kDueMax = 1024;  // The rest stays where it is, and may still be canceled.
+// The rest stays where it is, and may still be canceled. Not more: handing them over takes the core
+// from others, too.
+constexpr std::size_t kDueMax = 256;
 
 // How long a handler that sleeps, or one that computes, may hold up the timers that wait for its
 // place.

@@ -125,7 +125,7 @@ Result<void> Timers::Start(Application& application) {
                          .on_taken_over = [this] { JoinAgain(); },
                          .on_empty =
                              [this](std::int64_t node_id) {
-                               errands_->Add([this, node_id] {
+                               errands_->AddUnhurried([this, node_id] {
                                  return Run("unlink timer node", [&](Transaction& tx) {
                                    ring_->Unlink(tx, node_id);
                                    return result_code::kSuccess;

@@ -22,6 +22,7 @@
 #include <boost/system/error_code.hpp>
 #include <fmt/format.h>
 
+#include "zeze/base/activity.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -113,7 +114,10 @@ class TextServer::Impl {
           options_.ip, port_);
     }
     Accept();
-    thread_ = std::thread([this] { io_.run(); });
+    thread_ = std::thread([this] {
+      SetThreadName("http");
+      io_.run();
+    });
     return {};
   }
 
