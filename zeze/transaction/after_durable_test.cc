@@ -144,7 +144,7 @@ TEST_P(AfterDurableTest, AnActionMayRunProceduresWhileCommitsWaitForTheStorage) 
   EXPECT_EQ(2, Read(accounts, 2));
 }
 
-// A durable commit flushes on its own thread, and takes along what others promised.
+// The flush that a durable commit waits for takes along what others promised.
 TEST_P(AfterDurableTest, ADurableProcedureIsNotHeldUpByTheActionsOfOthers) {
   durable_ledger = GetParam();
   Open();

@@ -15,11 +15,23 @@ namespace zeze::testing {
 
 class Gate {
  public:
+  Gate() = default;
+  // Opens, and waits for those who are still in it: the test that ends may be faster than they are.
+  ~Gate() {
+    Open();
+    const MutexLock lock(mutex_);
+    while (passed_ < arrivals_) changed_.Wait(mutex_);
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
   void Pass() {
     const MutexLock lock(mutex_);
     ++arrivals_;
     changed_.NotifyAll();
     while (!open_) changed_.Wait(mutex_);
+    ++passed_;
+    changed_.NotifyAll();
   }
 
   void AwaitArrivals(std::size_t count) {
@@ -38,6 +50,7 @@ class Gate {
   CondVar changed_;
   bool open_ ZEZE_GUARDED_BY(mutex_) = false;
   std::size_t arrivals_ ZEZE_GUARDED_BY(mutex_) = 0;
+  std::size_t passed_ ZEZE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace zeze::testing
