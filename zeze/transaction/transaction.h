@@ -102,7 +102,7 @@ struct Access {
   }
   // Whether there is nothing to remove.
   bool absent() const {
-    return content() == nullptr && !(unreadable && state == AccessState::kRead);
+    return content() == nullptr && (!unreadable || state != AccessState::kRead);
   }
 };
 
@@ -208,8 +208,8 @@ class Transaction {
   internal::Access* Open(TableBase& table, internal::Record& record, bool for_write,
                          bool overwrite = false);
   internal::Access& at(std::size_t index) { return accesses_[index]; }
-  internal::Handle HandleOf(const internal::Access& access) const {
-    return {.transaction = const_cast<Transaction*>(this),
+  internal::Handle HandleOf(const internal::Access& access) {
+    return {.transaction = this,
             .serial = serial_,
             .index = IndexOf(access),
             .generation = access.generation,
