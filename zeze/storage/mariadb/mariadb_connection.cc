@@ -77,7 +77,7 @@ enum class TlsMode : std::uint8_t { kOff, kRequire, kVerify };
 // whoever wrote one does not want plaintext.
 Result<TlsMode> ReadTlsMode(const DatabaseUrl& url) {
   const auto mode = url.parameters.find("sslMode");
-  const std::string_view text = mode == url.parameters.end() ? "" : mode->second;
+  const std::string text = mode == url.parameters.end() ? "" : mode->second;
   if (text == "verify-full" || text == "VERIFY_IDENTITY") return TlsMode::kVerify;
   if (text == "require" || text == "REQUIRED") return TlsMode::kRequire;
   if (text != "" && text != "disable" && text != "DISABLED") {

@@ -82,7 +82,7 @@ std::string SessionSettings(const PostgresOptions& options, const PostgresSessio
 // nothing.
 Result<void> CheckTls(const DatabaseUrl& url) {
   const auto mode = url.parameters.find("sslmode");
-  const std::string_view chosen = mode == url.parameters.end() ? "" : mode->second;
+  const std::string chosen = mode == url.parameters.end() ? "" : mode->second;
   if (chosen == "require" || chosen == "verify-ca" || chosen == "verify-full") return {};
   for (const char* file : {"sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir"}) {
     if (!url.parameters.contains(file)) continue;
