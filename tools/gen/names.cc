@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include <fmt/core.h>
+
 namespace zeze::gen {
 namespace {
 
@@ -139,12 +141,8 @@ constexpr std::string_view kMacros =
     "XATTR_NAME_MAX XATTR_SIZE_MAX X_OK sched_priority ";
 
 bool IsMacro(std::string_view name) {
-  if (name.starts_with("SYS_")) return true;
-  for (std::size_t at = kMacros.find(name); at != std::string_view::npos;
-       at = kMacros.find(name, at + 1)) {
-    if (kMacros[at - 1] == ' ' && kMacros[at + name.size()] == ' ') return true;
-  }
-  return false;
+  return name.starts_with("SYS_") ||
+         kMacros.find(fmt::format(" {} ", name)) != std::string_view::npos;
 }
 
 // Names of schemas are no reserved words of TypeScript; these are the others that cannot be used.
