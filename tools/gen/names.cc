@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace zeze::gen {
 namespace {
