@@ -213,8 +213,8 @@ MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
   // Without strictness a value that does not fit would be cut.
   std::string settings = fmt::format(
       "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1,"
-      " innodb_lock_wait_timeout = {}",
-      WholeSeconds(options.lock_timeout));
+      " innodb_lock_wait_timeout = {}, lock_wait_timeout = {}",
+      WholeSeconds(options.lock_timeout), WholeSeconds(options.lock_timeout));
   if (is_mariadb) {
     settings += fmt::format(", max_statement_time = {}, idle_transaction_timeout = {}",
                             static_cast<double>(session.statement_timeout.count()) / 1000,

@@ -54,11 +54,12 @@ constexpr std::string_view kTableSql =
 
 }  // namespace
 
-Result<MariaDbAnswer> MariaDbRead(MariaDbPool& pool, std::string_view what,
+Result<MariaDbAnswer> MariaDbRead(MariaDbPool& pool, const StorageTable* table,
+                                  std::string_view what,
                                   const std::function<MariaDbAnswer(MariaDbConnection&)>& read) {
   constexpr int kTries = 3;
   for (int tries = 1;; ++tries) {
-    Result<MariaDbPool::Lease> lease = pool.Take();
+    Result<MariaDbPool::Lease> lease = pool.Take(table);
     if (!lease.ok()) return lease.error();
     MariaDbAnswer answer = read(*lease.value());
     if (answer.ok()) return answer;
@@ -128,11 +129,15 @@ Result<void> MariaDbStorage::Prepare() {
              .value_bytes_max = std::min(
                  {kValueBytesMax, flush_bytes_max, connection.takes_arrays() ? room : room / 2}),
              .flush_bytes_max = flush_bytes_max};
-  MariaDbAnswer made = connection.Query(fmt::format(
-      "CREATE TABLE IF NOT EXISTS {} (id VARBINARY(2712) NOT NULL PRIMARY KEY, data LONGBLOB NOT "
-      "NULL, version BIGINT NOT NULL) ENGINE=InnoDB",
-      kStorageVersionedTable));
-  if (made.ok()) made = MariaDbFence::MakeTables(connection);
+  MariaDbAnswer made;
+  RetryPause pause(options_.retry_for);
+  do {
+    made = connection.Query(fmt::format(
+        "CREATE TABLE IF NOT EXISTS {} (id VARBINARY(2712) NOT NULL PRIMARY KEY, data LONGBLOB NOT "
+        "NULL, version BIGINT NOT NULL) ENGINE=InnoDB",
+        kStorageVersionedTable));
+    if (made.ok()) made = MariaDbFence::MakeTables(connection);
+  } while (made.failure == MariaDbFailure::kCollision && pause.Wait());
   if (!made.ok()) {
     return SqlError(ErrorCode::kUnavailable, "make the framework's tables", made.message);
   }
@@ -158,7 +163,7 @@ Result<void> MariaDbStorage::Define(std::string_view what, const std::string& st
 
 Result<MariaDbStorage::Relation> MariaDbStorage::FindRelation(std::string_view relation) {
   const Result<MariaDbAnswer> answer =
-      MariaDbRead(pool_, "look up a table", [&](MariaDbConnection& connection) {
+      MariaDbRead(pool_, nullptr, "look up a table", [&](MariaDbConnection& connection) {
         return connection.Query(fmt::format("{} AND t.TABLE_NAME = '{}'", kTableSql, relation));
       });
   if (!answer.ok()) return answer.error();
@@ -214,7 +219,7 @@ Result<StorageTable*> MariaDbStorage::OpenTable(std::string_view name) {
 
 Result<std::vector<std::string>> MariaDbStorage::ListTables() {
   const Result<MariaDbAnswer> answer = MariaDbRead(
-      pool_, "list the tables",
+      pool_, nullptr, "list the tables",
       [&](MariaDbConnection& connection) { return connection.Query(std::string(kTableSql)); });
   if (!answer.ok()) return answer.error();
   std::vector<std::string> names;
@@ -236,13 +241,14 @@ Result<void> MariaDbStorage::Flush(std::span<const StorageWrite> writes, bool /*
 
 Result<std::optional<VersionedData>> MariaDbStorage::LoadVersioned(std::string_view id) {
   const std::array<std::string_view, 1> parameters = {id};
-  const Result<MariaDbAnswer> answer = MariaDbRead(
-      pool_, fmt::format("load versioned data '{}'", id), [&](MariaDbConnection& connection) {
-        return connection.Execute(
-            fmt::format("SELECT data, CAST(version AS CHAR) FROM {} WHERE id = ?",
-                        kStorageVersionedTable),
-            parameters);
-      });
+  const Result<MariaDbAnswer> answer =
+      MariaDbRead(pool_, nullptr, fmt::format("load versioned data '{}'", id),
+                  [&](MariaDbConnection& connection) {
+                    return connection.Execute(
+                        fmt::format("SELECT data, CAST(version AS CHAR) FROM {} WHERE id = ?",
+                                    kStorageVersionedTable),
+                        parameters);
+                  });
   if (!answer.ok()) return answer.error();
   if (answer.value().rows.empty()) return std::optional<VersionedData>();
   return std::optional<VersionedData>(
@@ -306,7 +312,7 @@ Result<void> MariaDbStorage::DropTable(std::string_view name) {
 
 Result<bool> MariaDbStorage::HasRows(std::string_view relation) {
   const Result<MariaDbAnswer> answer =
-      MariaDbRead(pool_, "look into a table", [&](MariaDbConnection& connection) {
+      MariaDbRead(pool_, nullptr, "look into a table", [&](MariaDbConnection& connection) {
         return connection.Query(fmt::format("SELECT 1 FROM {} LIMIT 1", Quoted(relation)));
       });
   if (!answer.ok()) return answer.error();

@@ -29,8 +29,10 @@ namespace zeze {
 using MariaDbPool = ConnectionPool<MariaDbConnection>;
 
 // Runs a statement that only reads on a connection of the pool, again if the connection turns out
-// to be from before a restart of the database. `what` completes the sentence "cannot ...".
-Result<MariaDbAnswer> MariaDbRead(MariaDbPool& pool, std::string_view what,
+// to be from before a restart of the database. `table` is the table it reads, nullptr for the
+// framework's own. `what` completes the sentence "cannot ...".
+Result<MariaDbAnswer> MariaDbRead(MariaDbPool& pool, const StorageTable* table,
+                                  std::string_view what,
                                   const std::function<MariaDbAnswer(MariaDbConnection&)>& read);
 
 class MariaDbTable final : public StorageTable {

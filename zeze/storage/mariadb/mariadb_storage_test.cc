@@ -14,6 +14,7 @@
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/fence_conformance.h"
+#include "zeze/storage/testing/locked_table.h"
 
 namespace zeze {
 namespace {
@@ -242,6 +243,19 @@ TEST_F(MariaDbStorageTest, CancelsAStatementThatTakesTooLong) {
 
   ASSERT_FALSE(flushed.ok());
   EXPECT_EQ(flushed.error().code(), ErrorCode::kUnavailable) << flushed.error().message();
+}
+
+// ---- A table that somebody has locked
+
+TEST_F(MariaDbStorageTest, ALockedTableLeavesConnectionsToOthers) {
+  const std::unique_ptr<Storage> storage = Open();
+  ExpectOtherTablesToGoOn(
+      *storage, [&] { Sql("LOCK TABLES locked WRITE; SELECT SLEEP(8)"); },
+      [&] {
+        return std::stoi(
+            Sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+                " WHERE STATE = 'Waiting for table metadata lock'"));
+      });
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Error MariaDbTable::InTable(const Error& error) const {
 Result<bool> MariaDbTable::Find(std::string_view key, FunctionRef<void(std::string_view)> found) {
   const std::array<std::string_view, 1> parameters = {key};
   const Result<MariaDbAnswer> answer = MariaDbRead(
-      pool_, "read a table",
+      pool_, this, "read a table",
       [&](MariaDbConnection& connection) { return connection.Execute(find_sql_, parameters); });
   if (!answer.ok()) return InTable(answer.error());
   if (answer.value().rows.empty()) return false;
@@ -64,7 +64,7 @@ Result<void> MariaDbTable::FindMany(std::span<const std::string_view> keys,
     for (std::size_t i = 1; i < parameters.size(); ++i) sql += ",?";
     sql += ')';
     const Result<MariaDbAnswer> answer = MariaDbRead(
-        pool_, "read a table",
+        pool_, this, "read a table",
         [&](MariaDbConnection& connection) { return connection.Execute(sql, parameters); });
     if (!answer.ok()) return InTable(answer.error());
     for (std::size_t i = 0; i < answer.value().rows.size(); ++i) {
@@ -92,7 +92,7 @@ Result<std::size_t> MariaDbTable::Walk(const StorageWalk& walk,
                                         walk.descending ? " DESC" : "", rows);
     // The connection goes back before the callback is called, which may want one.
     const Result<MariaDbAnswer> answer = MariaDbRead(
-        pool_, "walk a table",
+        pool_, this, "walk a table",
         [&](MariaDbConnection& connection) { return connection.Execute(sql, parameters); });
     if (!answer.ok()) return InTable(answer.error());
     std::size_t bytes = 0;
@@ -115,7 +115,7 @@ Result<std::size_t> MariaDbTable::Walk(const StorageWalk& walk,
 Result<std::uint64_t> MariaDbTable::SizeApprox() {
   constexpr std::int64_t kCountedMax = 10'000;
   const Result<MariaDbAnswer> counted =
-      MariaDbRead(pool_, "count a table", [&](MariaDbConnection& connection) {
+      MariaDbRead(pool_, this, "count a table", [&](MariaDbConnection& connection) {
         return connection.Query(fmt::format(
             "SELECT COUNT(*) FROM (SELECT 1 FROM {} LIMIT {}) AS counted", relation_, kCountedMax));
       });
@@ -123,7 +123,7 @@ Result<std::uint64_t> MariaDbTable::SizeApprox() {
   const std::int64_t count = counted.value().number(0, 0);
   if (count < kCountedMax) return static_cast<std::uint64_t>(count);
   const Result<MariaDbAnswer> guessed =
-      MariaDbRead(pool_, "count a table", [&](MariaDbConnection& connection) {
+      MariaDbRead(pool_, this, "count a table", [&](MariaDbConnection& connection) {
         return connection.Query(
             fmt::format("SELECT TABLE_ROWS FROM information_schema.TABLES WHERE"
                         " TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{}'",

@@ -67,13 +67,13 @@ Error SqlError(ErrorCode code, std::string_view what, std::string_view message) 
 
 }  // namespace
 
-Result<PostgresAnswer> PostgresRead(PostgresPool& pool, std::string_view what,
-                                    const std::string& sql,
+Result<PostgresAnswer> PostgresRead(PostgresPool& pool, const StorageTable* table,
+                                    std::string_view what, const std::string& sql,
                                     std::span<const PostgresParameter> parameters,
                                     PostgresFormat format) {
   constexpr int kTries = 3;
   for (int tries = 1;; ++tries) {
-    Result<PostgresPool::Lease> lease = pool.Take();
+    Result<PostgresPool::Lease> lease = pool.Take(table);
     if (!lease.ok()) return lease.error();
     PostgresAnswer answer = lease.value()->Execute(sql, parameters, format);
     if (answer.ok()) return answer;
@@ -180,7 +180,7 @@ Result<void> PostgresStorage::Define(std::string_view what,
 Result<PostgresStorage::Relation> PostgresStorage::FindRelation(std::string_view relation) {
   const std::array<Parameter, 1> parameters = {Parameter::Text(std::string(relation))};
   Result<PostgresAnswer> answer = PostgresRead(
-      pool_, "look up a table",
+      pool_, nullptr, "look up a table",
       "SELECT coalesce(obj_description(c.oid, 'pg_class'), ''),"
       " c.relkind IN ('r', 'p') AND (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid"
       " AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bytea'::regtype"
@@ -240,7 +240,7 @@ Result<StorageTable*> PostgresStorage::OpenTable(std::string_view name) {
 
 Result<std::vector<std::string>> PostgresStorage::ListTables() {
   Result<PostgresAnswer> answer = PostgresRead(
-      pool_, "list the tables",
+      pool_, nullptr, "list the tables",
       "SELECT c.relname, coalesce(obj_description(c.oid, 'pg_class'), '') FROM pg_class c"
       " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')"
       " AND (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0"
@@ -269,7 +269,7 @@ Result<std::optional<VersionedData>> PostgresStorage::LoadVersioned(std::string_
   const std::array<Parameter, 1> parameters = {Parameter::Bytes(id)};
   // The version as text within the binary answer, so that one format fits all.
   Result<PostgresAnswer> answer = PostgresRead(
-      pool_, fmt::format("load versioned data '{}'", id),
+      pool_, nullptr, fmt::format("load versioned data '{}'", id),
       fmt::format("SELECT data, version::text FROM {} WHERE id = $1::bytea", kVersionedRelation),
       parameters, PostgresFormat::kBinary);
   if (!answer.ok()) return answer.error();
@@ -335,8 +335,9 @@ Result<void> PostgresStorage::DropTable(std::string_view name) {
 }
 
 Result<bool> PostgresStorage::HasRows(std::string_view relation) {
-  Result<PostgresAnswer> answer = PostgresRead(
-      pool_, "look into a table", fmt::format("SELECT 1 FROM {} LIMIT 1", Quoted(relation)), {});
+  Result<PostgresAnswer> answer =
+      PostgresRead(pool_, nullptr, "look into a table",
+                   fmt::format("SELECT 1 FROM {} LIMIT 1", Quoted(relation)), {});
   if (!answer.ok()) return answer.error();
   return answer.value().row_count() > 0;
 }

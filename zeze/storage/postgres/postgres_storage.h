@@ -28,8 +28,8 @@ struct PostgresOptions {
   std::string user = {};      // If not empty, instead of the one in the url.
   std::string password = {};  // The same.
 
-  // For readers and for the calls of a Fence, opened as needed. Flushes and renewals have one each
-  // besides.
+  // For readers, opened as needed; one table leaves a quarter of them to the others. The calls of a
+  // Fence have two more, flushes and renewals one each.
   std::size_t connections_max = 8;
 
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);

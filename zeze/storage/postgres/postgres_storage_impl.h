@@ -29,9 +29,10 @@ namespace zeze {
 using PostgresPool = ConnectionPool<PostgresConnection>;
 
 // Runs a statement that only reads on a connection of the pool, again if the connection turns out
-// to be from before a restart of the database. `what` completes the sentence "cannot ...".
-Result<PostgresAnswer> PostgresRead(PostgresPool& pool, std::string_view what,
-                                    const std::string& sql,
+// to be from before a restart of the database. `table` is the table it reads, nullptr for the
+// framework's own. `what` completes the sentence "cannot ...".
+Result<PostgresAnswer> PostgresRead(PostgresPool& pool, const StorageTable* table,
+                                    std::string_view what, const std::string& sql,
                                     std::span<const PostgresParameter> parameters,
                                     PostgresFormat format = PostgresFormat::kText);
 

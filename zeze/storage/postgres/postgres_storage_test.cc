@@ -13,6 +13,7 @@
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/fence_conformance.h"
+#include "zeze/storage/testing/locked_table.h"
 
 namespace zeze {
 namespace {
@@ -251,6 +252,18 @@ TEST_F(PostgresStorageTest, CancelsAStatementThatTakesTooLong) {
   EXPECT_EQ(flushed.error().code(), ErrorCode::kUnavailable);
   EXPECT_NE(flushed.error().message().find("timeout"), std::string::npos)
       << flushed.error().message();
+}
+
+// ---- A table that somebody has locked
+
+TEST_F(PostgresStorageTest, ALockedTableLeavesConnectionsToOthers) {
+  const std::unique_ptr<Storage> storage = Open();
+  ExpectOtherTablesToGoOn(
+      *storage, [&] { Sql("LOCK TABLE locked; SELECT pg_sleep(8)"); },
+      [&] {
+        return std::stoi(
+            Sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"));
+      });
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ PostgresTable::PostgresTable(PostgresPool& pool, std::string name, std::string_v
 Result<bool> PostgresTable::Find(std::string_view key, FunctionRef<void(std::string_view)> found) {
   const std::array<PostgresParameter, 1> parameters = {PostgresParameter::Bytes(key)};
   Result<PostgresAnswer> answer =
-      PostgresRead(pool_, "read a table", find_sql_, parameters, PostgresFormat::kBinary);
+      PostgresRead(pool_, this, "read a table", find_sql_, parameters, PostgresFormat::kBinary);
   if (!answer.ok()) {
     return Error(answer.error().code(),
                  fmt::format("table '{}': {}", name_, answer.error().message()));
@@ -59,7 +59,7 @@ Result<void> PostgresTable::FindMany(std::span<const std::string_view> keys,
   for (const std::string_view key : keys) array.Add(key);
   const std::array<PostgresParameter, 1> parameters = {array.parameter()};
   const Result<PostgresAnswer> answer =
-      PostgresRead(pool_, "read a table",
+      PostgresRead(pool_, this, "read a table",
                    fmt::format("SELECT id, value FROM {} WHERE id = ANY($1::bytea[])", relation_),
                    parameters, PostgresFormat::kBinary);
   if (!answer.ok()) {
@@ -90,7 +90,7 @@ Result<std::size_t> PostgresTable::Walk(const StorageWalk& walk,
                                         walk.descending ? " DESC" : "");
     // The connection goes back before the callback is called, which may want one.
     const Result<PostgresAnswer> answer =
-        PostgresRead(pool_, "walk a table", sql, parameters, PostgresFormat::kBinary);
+        PostgresRead(pool_, this, "walk a table", sql, parameters, PostgresFormat::kBinary);
     if (!answer.ok()) {
       return Error(answer.error().code(),
                    fmt::format("table '{}': {}", name_, answer.error().message()));
@@ -116,15 +116,15 @@ Result<std::size_t> PostgresTable::Walk(const StorageWalk& walk,
 Result<std::uint64_t> PostgresTable::SizeApprox() {
   constexpr std::int64_t kCountedMax = 10'000;
   const Result<PostgresAnswer> counted =
-      PostgresRead(pool_, "count a table",
+      PostgresRead(pool_, this, "count a table",
                    fmt::format("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {}) AS counted",
                                relation_, kCountedMax),
                    {});
   if (!counted.ok()) return counted.error();
   const std::int64_t count = counted.value().number(0, 0);
   if (count < kCountedMax) return static_cast<std::uint64_t>(count);
-  const Result<PostgresAnswer> plan =
-      PostgresRead(pool_, "count a table", fmt::format("EXPLAIN SELECT 1 FROM {}", relation_), {});
+  const Result<PostgresAnswer> plan = PostgresRead(
+      pool_, this, "count a table", fmt::format("EXPLAIN SELECT 1 FROM {}", relation_), {});
   if (!plan.ok()) return plan.error();
   // "Seq Scan on t  (cost=0.00..1.01 rows=123 width=4)"
   std::int64_t guess = 0;
