@@ -52,6 +52,7 @@ MariaDbFailure FailureOf(unsigned code) {
     case ER_NORMAL_SHUTDOWN:
     case ER_QUERY_INTERRUPTED:
     case ER_ERROR_DURING_COMMIT:
+    case ER_UNKNOWN_COM_ERROR:  // A node that has lost its cluster. Another one may answer.
     case kConnectionKilled:
       return MariaDbFailure::kLost;
     default:
@@ -110,14 +111,6 @@ void SetTls(MYSQL* connection, const DatabaseUrl& url, TlsMode mode) {
   }
 }
 
-Result<DatabaseUrl> ParseMariaDbUrl(const MariaDbOptions& options) {
-  Result<DatabaseUrl> url = ParseDatabaseUrl(options.url);
-  if (!url.ok() || url.value().scheme == "mysql" || url.value().scheme == "mariadb") return url;
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("'{}://' is no address of a MariaDB or MySQL database", url.value().scheme));
-}
-
 void SetKeepAlive(MYSQL* connection, std::chrono::milliseconds network_timeout) {
   const auto socket = static_cast<int>(mysql_get_socket(connection));
   const int on = 1;
@@ -143,7 +136,27 @@ void CollectRows(MYSQL_RES* result, std::vector<std::vector<MariaDbAnswer::Cell>
   }
 }
 
+// A statement waits for the database's answer while this exists.
+class Busy {
+ public:
+  explicit Busy(MariaDbActivity& activity) : activity_(activity) { activity_.Begin(); }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  ~Busy() { activity_.End(); }
+
+ private:
+  MariaDbActivity& activity_;
+};
+
 }  // namespace
+
+Result<DatabaseUrl> ParseMariaDbUrl(const MariaDbOptions& options) {
+  Result<DatabaseUrl> url = ParseDatabaseUrl(options.url);
+  if (!url.ok() || url.value().scheme == "mysql" || url.value().scheme == "mariadb") return url;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("'{}://' is no address of a MariaDB or MySQL database", url.value().scheme));
+}
 
 Result<void> CheckMariaDbOptions(const MariaDbOptions& options) {
   const Result<DatabaseUrl> url = ParseMariaDbUrl(options);
@@ -160,8 +173,9 @@ std::int64_t MariaDbAnswer::number(std::size_t row, std::size_t column) const {
   return number;
 }
 
-Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(
-    const MariaDbOptions& options, const MariaDbSession& session) {
+Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const MariaDbOptions& options,
+                                                                      const MariaDbSession& session,
+                                                                      std::size_t node) {
   static std::once_flag once;
   std::call_once(once, [] { ZEZE_CHECK(mysql_library_init(0, nullptr, nullptr) == 0); });
   const Result<DatabaseUrl> parsed = ParseMariaDbUrl(options);
@@ -171,34 +185,29 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(
   if (!tls.ok()) return tls.error();
   const std::string& user = options.user.empty() ? url.user : options.user;
   const std::string& password = options.password.empty() ? url.password : options.password;
-  std::string problems;
-  for (const DatabaseHost& host : url.hosts) {
-    const unsigned port = host.port == 0 ? 3306 : host.port;
-    std::unique_ptr<MariaDbConnection> connection(
-        new MariaDbConnection(fmt::format("{}:{}/{}", host.name, port, url.database)));
-    connection->connection_ = mysql_init(nullptr);
-    ZEZE_CHECK(connection->connection_ != nullptr);
-    SetTimeouts(connection->connection_, options, session);
-    SetTls(connection->connection_, url, tls.value());
-    // By address, never through a local socket that "localhost" would mean otherwise.
-    const std::string& name = host.name == "localhost" ? "127.0.0.1" : host.name;
-    MariaDbAnswer answer;
-    if (mysql_real_connect(connection->connection_, name.c_str(), user.c_str(), password.c_str(),
-                           url.database.c_str(), port, nullptr, CLIENT_FOUND_ROWS) == nullptr) {
-      answer = connection->Failed(mysql_errno(connection->connection_),
-                                  mysql_error(connection->connection_));
-    } else {
-      SetKeepAlive(connection->connection_, options.network_timeout);
-      answer = connection->SetUp(options, session);
-    }
-    if (answer.ok()) return connection;
-    problems +=
-        fmt::format("{}{}: {}", problems.empty() ? "" : "; ", connection->place_, answer.message);
+  const DatabaseHost& host = url.hosts[node];
+  const unsigned port = host.port == 0 ? 3306 : host.port;
+  std::unique_ptr<MariaDbConnection> connection(
+      new MariaDbConnection(fmt::format("{}:{}/{}", host.name, port, url.database)));
+  connection->connection_ = mysql_init(nullptr);
+  ZEZE_CHECK(connection->connection_ != nullptr);
+  SetTimeouts(connection->connection_, options, session);
+  SetTls(connection->connection_, url, tls.value());
+  // By address, never through a local socket that "localhost" would mean otherwise.
+  const std::string& name = host.name == "localhost" ? "127.0.0.1" : host.name;
+  MariaDbAnswer answer;
+  if (mysql_real_connect(connection->connection_, name.c_str(), user.c_str(), password.c_str(),
+                         url.database.c_str(), port, nullptr, CLIENT_FOUND_ROWS) == nullptr) {
+    answer = connection->Failed(mysql_errno(connection->connection_),
+                                mysql_error(connection->connection_));
+  } else {
+    SetKeepAlive(connection->connection_, options.network_timeout);
+    connection->activity_ = std::make_shared<MariaDbActivity>(
+        node, static_cast<int>(mysql_get_socket(connection->connection_)));
+    answer = connection->SetUp(options, session);
   }
-  return Error(ErrorCode::kUnavailable,
-               fmt::format("cannot connect to the database: {}. Check its address, that it runs, "
-                           "and the user's password.",
-                           problems));
+  if (answer.ok()) return connection;
+  return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", connection->place_, answer.message));
 }
 
 MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
@@ -238,9 +247,39 @@ MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
       write_set_bytes_max_ = static_cast<std::size_t>(variables.number(row, 1));
     }
   }
+  answer = CheckNode();
+  if (!answer.ok()) return answer;
   // What any node acknowledged must be seen by a read on any other: wait until this one has it.
   if (is_galera_) return Query("SET SESSION wsrep_sync_wait = 1");
   return {};
+}
+
+// A node that was split off its cluster takes connections and refuses statements; a read-only one
+// is a replica. Another one of the address may be what is looked for.
+MariaDbAnswer MariaDbConnection::CheckNode() {
+  MariaDbAnswer read_only = Query("SELECT @@read_only");
+  if (!read_only.ok()) return read_only;
+  if (read_only.number(0, 0) != 0) {
+    return Refused("it is read-only: give the address of the database that takes writes");
+  }
+  if (!is_galera_) return {};
+  MariaDbAnswer status =
+      Query("SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_ready')");
+  if (!status.ok()) return status;
+  std::string cluster;
+  std::string ready;
+  for (std::size_t row = 0; row < status.rows.size(); ++row) {
+    (status.text(row, 0) == "wsrep_ready" ? ready : cluster) = status.text(row, 1);
+  }
+  if (cluster == "Primary" && ready == "ON") return {};
+  return Refused(
+      fmt::format("it is not a working node of its cluster (wsrep_cluster_status is {}, "
+                  "wsrep_ready is {})",
+                  cluster, ready));
+}
+
+MariaDbAnswer MariaDbConnection::Refused(std::string message) {
+  return {.failure = MariaDbFailure::kError, .message = std::move(message)};
 }
 
 MariaDbConnection::~MariaDbConnection() {
@@ -249,7 +288,7 @@ MariaDbConnection::~MariaDbConnection() {
 }
 
 bool MariaDbConnection::IsOpen() {
-  if (lost_) return false;
+  if (lost_ || leave_) return false;
   // Between statements the database has nothing to say but its end.
   pollfd socket = {
       .fd = static_cast<int>(mysql_get_socket(connection_)), .events = POLLIN, .revents = 0};
@@ -261,13 +300,15 @@ MariaDbAnswer MariaDbConnection::Failed(unsigned code, const char* message) {
   answer.failure = FailureOf(code);
   answer.code = code;
   answer.message = fmt::format("{} ({})", message, code);
-  // 1047: a node that has lost its cluster. Another may answer.
-  if (answer.failure == MariaDbFailure::kLost || code == ER_UNKNOWN_COM_ERROR) lost_ = true;
+  if (answer.failure == MariaDbFailure::kLost) lost_ = true;
+  // A node that was split off says this to reads, which wait for its cluster (wsrep_sync_wait).
+  if (is_galera_ && code == ER_LOCK_WAIT_TIMEOUT) leave_ = true;
   return answer;
 }
 
 MariaDbAnswer MariaDbConnection::Query(const std::string& sql) {
   if (lost_) return Failed(CR_SERVER_LOST, "the connection to the database is gone");
+  const Busy busy(*activity_);
   if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
     return Failed(mysql_errno(connection_), mysql_error(connection_));
   }
@@ -301,6 +342,7 @@ MYSQL_STMT* MariaDbConnection::Prepare(const std::string& sql, MariaDbAnswer& fa
 
 MariaDbAnswer MariaDbConnection::Execute(const std::string& sql,
                                          std::span<const std::string_view> parameters) {
+  const Busy busy(*activity_);
   MariaDbAnswer failed;
   MYSQL_STMT* statement = Prepare(sql, failed);
   if (statement == nullptr) return failed;
@@ -363,6 +405,7 @@ MariaDbAnswer MariaDbConnection::FetchAll(MYSQL_STMT* statement) {
 MariaDbAnswer MariaDbConnection::ExecuteForEach(
     const std::string& sql, std::span<const std::vector<std::string_view>> columns) {
   ZEZE_CHECK(takes_arrays_);
+  const Busy busy(*activity_);
   MariaDbAnswer failed;
   MYSQL_STMT* statement = Prepare(sql, failed);
   if (statement == nullptr) return failed;

@@ -18,7 +18,9 @@
 #include <mysql.h>
 
 #include "zeze/base/result.h"
+#include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/sql/database_url.h"
 
 namespace zeze {
 
@@ -49,19 +51,27 @@ struct MariaDbSession {
   std::chrono::milliseconds statement_timeout = {};
 };
 
+// The nodes that the options name. Errors: kInvalidArgument.
+Result<DatabaseUrl> ParseMariaDbUrl(const MariaDbOptions& options);
+
 // Not thread-safe.
 class MariaDbConnection {
  public:
+  // To one node of the address, by its place there. Of a Galera cluster only to a node that is ready
+  // and belongs to the primary component.
   static Result<std::unique_ptr<MariaDbConnection>> Connect(const MariaDbOptions& options,
-                                                            const MariaDbSession& session);
+                                                            const MariaDbSession& session,
+                                                            std::size_t node);
   MariaDbConnection(const MariaDbConnection&) = delete;
   MariaDbConnection& operator=(const MariaDbConnection&) = delete;
   ~MariaDbConnection();
 
-  // False if the connection is known to be gone, also when the database has closed it meanwhile.
+  // False if the connection is known to be gone, also when the database has closed it meanwhile, or
+  // if its node may have lost its cluster.
   bool IsOpen();
 
   const std::string& place() const { return place_; }  // "db1:3306/game"
+  const std::shared_ptr<MariaDbActivity>& activity() const { return activity_; }
   bool is_galera() const { return is_galera_; }
   bool takes_arrays() const { return takes_arrays_; }
   // max_allowed_packet of this session: no statement with its rows may be longer.
@@ -99,13 +109,17 @@ class MariaDbConnection {
   explicit MariaDbConnection(std::string place) : place_(std::move(place)) {}
 
   MariaDbAnswer SetUp(const MariaDbOptions& options, const MariaDbSession& session);
+  MariaDbAnswer CheckNode();
+  MariaDbAnswer Refused(std::string message);
   MariaDbAnswer Failed(unsigned code, const char* message);
   MYSQL_STMT* Prepare(const std::string& sql, MariaDbAnswer& failed);
   MariaDbAnswer FetchAll(MYSQL_STMT* statement);
 
   const std::string place_;
   MYSQL* connection_ = nullptr;
+  std::shared_ptr<MariaDbActivity> activity_;
   bool lost_ = false;
+  bool leave_ = false;  // It works, but perhaps not its node: use another one next.
   bool is_galera_ = false;
   bool takes_arrays_ = false;
   std::size_t packet_bytes_max_ = 0;

@@ -19,6 +19,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
+#include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/mariadb/mariadb_storage_impl.h"
 #include "zeze/storage/sql/flush_lane.h"
@@ -75,11 +76,11 @@ MariaDbAnswer WithoutCollision(MariaDbConnection& connection, const std::string&
 }  // namespace
 
 Result<std::unique_ptr<FlushConnection>> MariaDbFlushConnection::Connect(
-    const MariaDbOptions& options, FenceLane lane, const std::optional<FenceOwner>& owner) {
+    MariaDbNodes& nodes, const MariaDbOptions& options, FenceLane lane,
+    const std::optional<FenceOwner>& owner) {
   MariaDbSession session = {.statement_timeout = options.statement_timeout};
   if (lane == FenceLane::kRenew) session.statement_timeout = options.renew_timeout;
-  Result<std::unique_ptr<MariaDbConnection>> connected =
-      MariaDbConnection::Connect(options, session);
+  Result<std::unique_ptr<MariaDbConnection>> connected = nodes.Connect(session);
   if (!connected.ok()) return connected.error();
   std::unique_ptr<MariaDbConnection> connection = std::move(connected).value();
   auto failed = [](const MariaDbAnswer& answer) {

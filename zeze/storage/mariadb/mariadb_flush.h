@@ -20,6 +20,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
+#include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/storage.h"
 
@@ -30,7 +31,8 @@ inline constexpr std::size_t kMariaDbPacketRestBytes = std::size_t{16} << 10;
 
 class MariaDbFlushConnection final : public FlushConnection {
  public:
-  static Result<std::unique_ptr<FlushConnection>> Connect(const MariaDbOptions& options,
+  static Result<std::unique_ptr<FlushConnection>> Connect(MariaDbNodes& nodes,
+                                                          const MariaDbOptions& options,
                                                           FenceLane lane,
                                                           const std::optional<FenceOwner>& owner);
 

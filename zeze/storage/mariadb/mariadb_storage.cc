@@ -71,20 +71,19 @@ Result<MariaDbAnswer> MariaDbRead(MariaDbPool& pool, const StorageTable* table,
 
 MariaDbStorage::MariaDbStorage(const MariaDbOptions& options)
     : options_(options),
-      pool_(
-          [this] {
-            return MariaDbConnection::Connect(options_,
-                                              {.statement_timeout = options_.statement_timeout});
-          },
-          options.connections_max, options.statement_timeout),
+      nodes_(options),
+      pool_([this] { return nodes_.Connect({.statement_timeout = options_.statement_timeout}); },
+            options.connections_max, options.statement_timeout),
       flush_lane_(FenceLane::kFlush,
                   [this](const std::optional<FenceOwner>& owner) {
-                    return MariaDbFlushConnection::Connect(options_, FenceLane::kFlush, owner);
+                    return MariaDbFlushConnection::Connect(nodes_, options_, FenceLane::kFlush,
+                                                           owner);
                   },
                   {.retry_for = options.retry_for}),
       renew_lane_(FenceLane::kRenew,
                   [this](const std::optional<FenceOwner>& owner) {
-                    return MariaDbFlushConnection::Connect(options_, FenceLane::kRenew, owner);
+                    return MariaDbFlushConnection::Connect(nodes_, options_, FenceLane::kRenew,
+                                                           owner);
                   },
                   {.retry_for = options.renew_timeout}),
       fence_(pool_, flush_lane_, renew_lane_, options.retry_for) {}
@@ -96,15 +95,9 @@ Result<void> MariaDbStorage::Prepare() {
   if (!lease.ok()) return lease.error();
   MariaDbConnection& connection = *lease.value();
   place_ = connection.place();
-  const MariaDbAnswer settings =
-      connection.Query("SELECT @@innodb_flush_log_at_trx_commit, @@read_only");
+  const MariaDbAnswer settings = connection.Query("SELECT @@innodb_flush_log_at_trx_commit");
   if (!settings.ok()) {
     return SqlError(ErrorCode::kUnavailable, "open the database", settings.message);
-  }
-  if (settings.number(0, 1) != 0) {
-    return Error(
-        ErrorCode::kUnavailable,
-        fmt::format("{} is read-only: give the address of the database that takes writes", place_));
   }
   // A cluster keeps what it acknowledged on its other nodes.
   if (settings.number(0, 0) != 1 && !connection.is_galera()) {

@@ -19,6 +19,7 @@
 #include "zeze/storage/fence.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
 #include "zeze/storage/mariadb/mariadb_fence.h"
+#include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/sql/connection_pool.h"
 #include "zeze/storage/sql/flush_lane.h"
@@ -105,6 +106,7 @@ class MariaDbStorage final : public Storage {
   StorageLimits limits_;  // Constant after Prepare, as is the next.
   std::string place_;
 
+  MariaDbNodes nodes_;
   MariaDbPool pool_;
   FlushLane flush_lane_;
   FlushLane renew_lane_;

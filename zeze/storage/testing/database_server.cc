@@ -101,6 +101,11 @@ class PostgresServer final : public DatabaseServer {
     if (!Run()) StopProgram("postgres does not start again: " + process_->said());
   }
 
+  std::string RunSqlOnNode(std::size_t /*node*/, const std::string& sql) override {
+    return Psql("postgres", sql);
+  }
+  void SignalNode(std::size_t /*node*/, int signal) override { process_->Signal(signal); }
+
  private:
   static constexpr const char* kUser = "postgres";
 
@@ -198,6 +203,11 @@ class MariaDbServer final : public DatabaseServer {
     nodes_.front().process->Kill();
     if (!Run(0)) StopProgram("mariadbd does not start again: " + nodes_.front().process->said());
   }
+
+  std::string RunSqlOnNode(std::size_t node, const std::string& sql) override {
+    return Client("", sql, nodes_[node]);
+  }
+  void SignalNode(std::size_t node, int signal) override { nodes_[node].process->Signal(signal); }
 
  private:
   static constexpr const char* kUser = "mysql";

@@ -30,8 +30,13 @@ class DatabaseServer {
   // Runs statements with the engine's own client, as another program would; what it printed.
   virtual std::string RunSql(const std::string& url, const std::string& sql) = 0;
 
-  // The first node ends at once, as in a crash, and comes back under the same address.
+  // The first node ends immediately, as in a crash, and comes back under the same address.
   virtual void Restart() = 0;
+
+  // --- one node of a cluster, whatever state it is in ---
+
+  virtual std::string RunSqlOnNode(std::size_t node, const std::string& sql) = 0;
+  virtual void SignalNode(std::size_t node, int signal) = 0;
 };
 
 struct DatabaseServerOptions {
