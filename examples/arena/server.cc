@@ -8,7 +8,6 @@
 
 #include "game.h"
 #include "players.h"
-#include "signals.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/module_binds.h"
@@ -17,6 +16,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/base/scheduler.h"
+#include "zeze/base/stop_signals.h"
 #include "zeze/config/config.h"
 #include "zeze/net/io_threads.h"
 
@@ -34,7 +34,7 @@ int Fail(const zeze::Error& error) {
 }  // namespace
 
 int Serve(const std::string& config_file, const std::string& binds_file) {
-  BlockSignals();
+  zeze::StopSignals signals;  // Before any thread.
   auto binds = zeze::arch::ModuleBinds::Load(binds_file);
   if (!binds.ok()) return Fail(binds.error());
 
@@ -87,7 +87,7 @@ int Serve(const std::string& config_file, const std::string& binds_file) {
   fmt::print("server {} is ready\n", application.options().server_id);
   std::fflush(stdout);
 
-  WaitForTheEnd();
+  signals.Wait();
   views.Cancel();
   provider.Stop();
   redirect.Stop();

@@ -81,12 +81,12 @@ std::string Replace(std::string text, std::string_view placeholder, std::string_
   return text;
 }
 
-constexpr std::string_view kMain = R"(#include <csignal>
-#include <iostream>
+constexpr std::string_view kMain = R"(#include <iostream>
 #include <string>
 #include <vector>
 
 #include "zeze/app/application.h"
+#include "zeze/base/stop_signals.h"
 #include "zeze/config/config.h"
 
 @INCLUDES@
@@ -100,12 +100,7 @@ int Fail(const zeze::Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Before any thread starts, so that all of them leave these signals to the wait below.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGINT);
-  sigaddset(&stop_signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  zeze::StopSignals signals;  // Before any thread starts.
 
   std::vector<std::string> arguments(argv, argv + argc);
   auto taken = zeze::TakeConfigArguments(arguments);
@@ -124,8 +119,7 @@ int main(int argc, char** argv) {
   if (auto started = application.Start(); !started.ok()) return Fail(started.error());
 
   std::cout << "running; stop with ctrl-c\n" << std::flush;
-  int signal = 0;
-  sigwait(&stop_signals, &signal);
+  signals.Wait();
   if (auto stopped = application.Stop(); !stopped.ok()) return Fail(stopped.error());
   return 0;
 }

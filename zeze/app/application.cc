@@ -1,6 +1,7 @@
 #include "zeze/app/application.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,11 +22,13 @@
 #include "zeze/app/liveness.h"
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
+#include "zeze/app/stop_report.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/scheduler.h"
 #include "zeze/base/shell_command.h"
+#include "zeze/base/stop_signals.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/usage_error.h"
@@ -191,7 +194,7 @@ Application::Application(std::string name, ApplicationOptions options,
 }
 
 Application::~Application() {
-  if (const Result<void> stopped = Stop(); !stopped.ok()) {
+  if (const Result<void> stopped = StopWithin(std::chrono::nanoseconds(0)); !stopped.ok()) {
     ZEZE_LOG_ERROR("{} did not stop in order: {}", name_, stopped.error().message());
   }
   registry_.reset();  // Without a goodbye, if not everything is saved.
@@ -331,7 +334,7 @@ Result<void> Application::Start() {
     started_ = started_ || engine_->running();
   }
   if (running.ok() || !started_) return running;
-  if (const Result<void> stopped = Stop(); !stopped.ok()) {
+  if (const Result<void> stopped = StopWithin(std::chrono::nanoseconds(0)); !stopped.ok()) {
     ZEZE_LOG_ERROR("{} did not start, nor stop in order: {}", name_, stopped.error().message());
   }
   return running;
@@ -373,6 +376,7 @@ void Application::StartPools() {
 Result<void> Application::StartParts() {
   if (Result<void> started = engine_->Start(); !started.ok()) return started;
   started_ = true;
+  unsaved_ = std::make_unique<StopSignals::Unsaved>([this] { return DescribeUnsaved(); });
   StartPools();
   if (Result<void> registry = StartRegistry(); !registry.ok()) return registry;
   if (Result<void> modules = StartModules(); !modules.ok()) return modules;
@@ -451,8 +455,35 @@ Result<void> Application::CheckStopHere() const {
 }
 
 Result<void> Application::Stop() {
+  return StopWithin(options_.stop_wait_max);
+}
+
+std::string Application::DescribeUnsaved() const {
+  const CheckpointStatistics statistics = engine_->statistics().checkpoint;
+  return UnsavedText(statistics.dirty_records, statistics.dirty_bytes);
+}
+
+// A database that is away may come back; what it refuses for good stays refused.
+Result<void> Application::SaveEverything(StopReport& report, std::chrono::nanoseconds wait) {
+  constexpr auto kPause = std::chrono::milliseconds(200);
+  const auto deadline = options_.clock->Now() + wait;
+  for (;;) {
+    report.Enter("until running procedures have ended and everything is saved");
+    Result<void> saved = engine_->Stop();
+    if (saved.ok()) return saved;
+    const bool again = saved.error().code() == ErrorCode::kUnavailable ||
+                       saved.error().code() == ErrorCode::kUnknownOutcome;
+    if (!again || options_.clock->Now() + kPause >= deadline) return saved;
+    report.Failed(saved.error().message());
+    options_.clock->SleepFor(kPause);
+  }
+}
+
+Result<void> Application::StopWithin(std::chrono::nanoseconds wait) {
   if (stopped_ || !started_) return {};
   if (Result<void> here = CheckStopHere(); !here.ok()) return here;
+  StopReport report(name_, [this] { return DescribeUnsaved(); });
+  report.Enter("for tasks that are running");
   if (liveness_ != nullptr) liveness_->BeginStop();
   // A start that failed has only some of them.
   if (scheduler_ != nullptr) scheduler_->Shutdown();
@@ -461,8 +492,11 @@ Result<void> Application::Stop() {
   if (workers_ != nullptr) workers_->Shutdown(ThreadPool::Pending::kDiscard);
   for (const auto& pool : module_pools_) pool->Shutdown(ThreadPool::Pending::kDiscard);
   if (registry_ != nullptr) registry_->agent.StopCallbacks();
+  report.Enter("for its modules");
   StopModules();
-  if (Result<void> saved = engine_->Stop(); !saved.ok()) return saved;
+  if (Result<void> saved = SaveEverything(report, wait); !saved.ok()) return saved;
+  unsaved_.reset();
+  report.Enter("for its goodbye to the database and to Global");
   if (client_ != nullptr) {
     if (Result<void> left = client_->Stop(); !left.ok()) return left;
   }

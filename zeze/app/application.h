@@ -28,6 +28,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/base/scheduler.h"
+#include "zeze/base/stop_signals.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/usage_error.h"
@@ -45,6 +46,7 @@ namespace zeze {
 class Config;
 class IoThreads;
 class Module;
+class StopReport;
 
 namespace global {
 class GlobalClient;
@@ -71,7 +73,7 @@ struct ApplicationOptions {
   std::string storage_url = {};          // SQL databases.
   std::string storage_user = {};         // If not empty, instead of the one in the url.
   std::string storage_password = {};     // The same.
-  // SQL connections for readers; one more flushes and one renews the lease.
+  // SQL connections for readers; one table leaves a quarter of them to others.
   std::size_t storage_connections_max = 8;
 
   // The shards of Global, in the same order on all servers. None: no other process may use the
@@ -111,6 +113,8 @@ struct ApplicationOptions {
   std::size_t dirty_bytes_max = std::size_t{512} << 20;
   std::chrono::nanoseconds room_wait_max = std::chrono::seconds(30);
   std::chrono::nanoseconds durable_wait_max = std::chrono::seconds(60);
+  // How long Stop tries to save while the database is away; then it returns the error.
+  std::chrono::nanoseconds stop_wait_max = std::chrono::minutes(5);
 
   // By storage name; the entry with the empty name is for all others. Stronger than `config`. Start
   // refuses a name that no table has.
@@ -161,7 +165,9 @@ class Application {
   // The orderly stop: refuses new procedures, drops queued ones (each is reported to its
   // completion with kClosed), waits for the running ones and for callbacks of the service manager,
   // stops modules in reverse order, saves everything, says goodbye to Global and to the service
-  // manager, closes the storage. An error says what could not be saved; there is no goodbye then.
+  // manager, closes the storage. While the database is away it tries for stop_wait_max, and a line
+  // in the log says every 5 s what it waits for, how much is unsaved, and how to end it. An error
+  // says what could not be saved; there is no goodbye then.
   // An exception of a module's Stop holds nothing up: it is logged, the others are stopped,
   // everything is saved, and the error comes at the end.
   // Refused on a thread that it would wait for: inside a procedure, and on the application's own.
@@ -245,6 +251,9 @@ class Application {
   Result<void> StartRegistry();
   Result<void> StartModules();
   void StopModules();
+  Result<void> StopWithin(std::chrono::nanoseconds wait);
+  Result<void> SaveEverything(StopReport& report, std::chrono::nanoseconds wait);
+  std::string DescribeUnsaved() const;
   Result<void> CheckStopHere() const;
 
   const std::string name_;
@@ -265,7 +274,8 @@ class Application {
   std::vector<std::unique_ptr<ThreadPool>> module_pools_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Watchdog> watchdog_;
-  std::unique_ptr<Registry> registry_;  // Last: its callbacks use the rest.
+  std::unique_ptr<StopSignals::Unsaved> unsaved_;  // From the start until everything is saved.
+  std::unique_ptr<Registry> registry_;             // Last: its callbacks use the rest.
   bool started_ = false;
   bool stopped_ = false;
   std::optional<Error> module_failure_;  // What the first module that failed to stop threw.

@@ -114,6 +114,7 @@ Result<ApplicationOptions> OptionsFromConfig(const Config& config) {
   if (config.procedure_attempts_max != 0) options.attempts_max = config.procedure_attempts_max;
   if (config.long_procedure_time.count() != 0) options.long_procedure = config.long_procedure_time;
   options.lease = config.section.Duration("GlobalLease");
+  options.stop_wait_max = config.section.Duration("StopWait");
   options.liveness = {.period = config.section.Duration("LivenessPeriod"),
                       .limit = config.section.Duration("LivenessLimit"),
                       .checkpoint_limit = config.section.Duration("LivenessCheckpointLimit")};

@@ -41,13 +41,14 @@ std::string Effect(const Config& config) {
   if (!made.ok()) return made.error().message();
   const ApplicationOptions& o = made.value();
   std::string text = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
       o.app_main_version, static_cast<int>(o.storage), o.storage_directory, o.storage_url,
       o.storage_user, o.storage_password, o.storage_connections_max, o.allow_unfenced_global,
       o.lease.count(), o.worker_threads, o.critical_threads, o.scheduled_threads,
       o.worker_queue_max, o.lane_count, o.checkpoint_period.count(), o.long_procedure.count(),
       o.attempts_max, o.dirty_records_max, o.liveness.period.count(), o.liveness.limit.count(),
-      o.liveness.checkpoint_limit.count(), o.reuse_variable_ids, o.dirty_bytes_max);
+      o.liveness.checkpoint_limit.count(), o.reuse_variable_ids, o.dirty_bytes_max,
+      o.stop_wait_max.count());
   for (const auto& global : o.globals) text += fmt::format(" {}:{}", global.host, global.port);
   if (o.global_tls) {
     text +=

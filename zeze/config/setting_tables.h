@@ -110,6 +110,11 @@ inline constexpr Setting kZezeSettings[] = {
      .default_value = "10s",
      .help = "the watchdog names what runs longer",
      .min = 1},
+    {.name = "StopWait",
+     .kind = kDuration,
+     .default_value = "5m",
+     .help = "how long an orderly stop tries to save while the database is away",
+     .min = 0},
     // Liveness.
     {.name = "LivenessPeriod",
      .kind = kDuration,
