@@ -59,6 +59,15 @@ void GlobalProcess::OnClosed(LinkId link) {
   Work();
 }
 
+void GlobalProcess::OnUnfencedLogin(LinkId link, std::int32_t server_id) {
+  const bool accepted = machine_.OnUnfencedLogin(now(), link, server_id, false);
+  Send(link, [accepted](global::GlobalAgent& agent, LinkId to) {
+    agent.OnLoginReply(
+        to, {.outcome = accepted ? global::LoginOutcome::kAccepted : global::LoginOutcome::kBusy,
+             .term = agent.term()});
+  });
+}
+
 template <typename Deliver>
 void GlobalProcess::Send(global::ConnectionId to, Deliver deliver) {
   const auto at = links_.find(to);
@@ -106,10 +115,15 @@ void GlobalProcess::Close(global::ConnectionId connection) {
   const auto at = links_.find(connection);
   if (at == links_.end()) return;
   Server* server = at->second;
+  // Rule 68: no fault hits an old peer itself, so it answers unless it waits for its own request.
+  if (server->old_peer() && server->alive() && !server->closed() && !machine_.deposed()) {
+    throw Violation{fmt::format("{} gave up {}, which waits for its own request",
+                                world_.name(process_), world_.name(server->process()))};
+  }
   links_.erase(at);
   world_.Send(connection, process_, [this, server, connection] {
-    if (global::GlobalAgent* agent = server->agent(shard_)) agent->OnClosed(connection);
-    world_.Close(connection, server->process());
+    if (server->agent(shard_) != nullptr) server->OnClosed(shard_, connection);
+    if (server->alive()) world_.Close(connection, server->process());
   });
 }
 
@@ -132,6 +146,11 @@ void GlobalProcess::ReadTerm() {
 
 void GlobalProcess::ListLive() {
   cluster_.database.ListLive(process_, [this](Result<std::vector<LiveServer>> servers) {
+    if (servers.ok()) {  // Old peers have no row; here they have one, which fences their flushes.
+      std::erase_if(servers.value(), [this](const LiveServer& server) {
+        return cluster_.old_peers.contains(server.server_id);
+      });
+    }
     machine_.OnLiveServers(now(), servers);
     Work();
   });

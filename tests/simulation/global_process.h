@@ -31,6 +31,7 @@ class GlobalProcess final : public global::GlobalOutput {
   void AddLink(LinkId link, Server* server) { links_[link] = server; }
   bool HasLink(LinkId link) const { return links_.contains(link); }
   void OnClosed(LinkId link);
+  void OnUnfencedLogin(LinkId link, std::int32_t server_id);
   // After anything happened: plans the next tick, ends a deposed process.
   void Work();
 
@@ -49,8 +50,7 @@ class GlobalProcess final : public global::GlobalOutput {
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override;
   void ReadServer(std::int32_t server_id) override;
   void LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
-  // No server here is out of the database's reach.
-  void StopServer(std::int32_t, std::uint64_t) override {}
+  void StopServer(std::int32_t, std::uint64_t) override {}  // Old peers end by themselves.
   void Alert(const global::GlobalAlert& alert) override;
 
  private:

@@ -25,6 +25,7 @@ namespace zeze::simulation {
 namespace {
 
 constexpr std::size_t kWorkers = 6;
+constexpr std::uint64_t kOldPeersEach = 8;  // One life of so many has servers of Zeze 1.6.
 constexpr Time kTrouble = seconds(30);
 constexpr Time kPatience = seconds(90);
 
@@ -56,7 +57,12 @@ class Life {
     global_options_.unsafe_free_at_once = options.left_out == LeftOut::kWaitBeforeFreeing;
     global_options_.unsafe_ignore_start_term = cluster_.unsafe.no_start_term;
     global_options_.unsafe_own_lease = options.left_out == LeftOut::kServerLease;
+    global_options_.unsafe_let_old_peers_wait = options.left_out == LeftOut::kOldPeerDeadlock;
     server_count_ = 2 + world_.Below(3);
+    if (seed % kOldPeersEach == 0) {
+      global_options_.unfenced_wait = seconds(3);
+      cluster_.old_peers = {0, 1};
+    }
     const std::size_t keys = 2 + world_.Below(5);
     for (std::size_t i = 0; i < keys; ++i) {
       keys_.push_back(fmt::format("{}{}", world_.Chance(0.3) ? 'd' : 'k', i));
@@ -175,7 +181,15 @@ class Life {
 
   // --- what goes wrong ---
 
-  ProcessId SomeServer() { return current_[world_.Below(current_.size())]->process(); }
+  // Old peers are safe only while nothing happens to themselves.
+  ProcessId SomeServer() {
+    while (true) {
+      const Server* server = current_[world_.Below(current_.size())];
+      if (!server->old_peer() || cluster_.old_peers.size() >= current_.size()) {
+        return server->process();
+      }
+    }
+  }
   GlobalProcess* SomeGlobal() {
     auto& globals = cluster_.globals[world_.Below(cluster_.shard_count)];
     std::vector<GlobalProcess*> alive;
@@ -248,7 +262,13 @@ class Life {
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
     const Time duration = world_.Between(milliseconds(100), seconds(12));
-    switch (world_.Below(17)) {
+    const std::size_t kind = world_.Below(17);
+    if (!cluster_.old_peers.empty()) {
+      // They do not know of a second Global, and nothing may happen to them.
+      if (kind == 9 || kind == 16) return;
+      if (cluster_.FindServer(server)->old_peer() && kind != 3 && kind != 8 && kind != 13) return;
+    }
+    switch (kind) {
       case 0:
         world_.Say("fault: server crash");
         world_.Kill(server);
@@ -429,6 +449,7 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kAnnounceUnsaved, "announce-unsaved"},
       {LeftOut::kFencedLeases, "fenced-leases"},
       {LeftOut::kServerLease, "server-lease"},
+      {LeftOut::kOldPeerDeadlock, "old-peer-deadlock"},
   };
   return names;
 }

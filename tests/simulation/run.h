@@ -28,6 +28,7 @@ enum class LeftOut : std::uint8_t {
   kAnnounceUnsaved,
   kFencedLeases,
   kServerLease,
+  kOldPeerDeadlock,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

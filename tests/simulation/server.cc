@@ -75,6 +75,12 @@ class Server::Shard final : public global::AgentOutput {
   global::GlobalAgent& agent() { return agent_; }
 
   void SendLogin(global::ConnectionId to, const global::LoginRequest& request) override {
+    if (server_.old_peer()) {
+      Send(to, [id = server_.server_id_](GlobalProcess& global, LinkId link) {
+        global.OnUnfencedLogin(link, id);
+      });
+      return;
+    }
     Send(to, [request](GlobalProcess& global, LinkId link) {
       global.machine().OnLogin(global.now(), link, request);
     });
@@ -270,7 +276,7 @@ void Server::KeepConnected(std::size_t shard) {
       GlobalProcess* global = choices[world_.Below(choices.size())];
       const LinkId link =
           world_.Connect(process_, global->process(),
-                         {.on_closed_a = [&agent](LinkId closed) { agent.OnClosed(closed); },
+                         {.on_closed_a = [this, shard](LinkId closed) { OnClosed(shard, closed); },
                           .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
       global->AddLink(link, this);
       agent.OnConnected(link);
@@ -278,6 +284,13 @@ void Server::KeepConnected(std::size_t shard) {
   }
   agent.KeepAlive();
   world_.After(process_, kReconnect, [this, shard] { KeepConnected(shard); });
+}
+
+void Server::OnClosed(std::size_t shard, LinkId link) {
+  global::GlobalAgent& agent = shards_[shard]->agent();
+  const bool lost = agent.connection() == link && agent.ready();
+  agent.OnClosed(link);
+  if (lost && old_peer()) End("its Global is out of sight");
 }
 
 void Server::KeepLease() {
@@ -300,7 +313,7 @@ void Server::KeepLease() {
 
 void Server::KeepTerms() {
   cluster_.database.Terms(process_, [this](Result<std::map<std::int32_t, std::int64_t>> terms) {
-    if (terms.ok() && !cluster_.unsafe.no_start_term) {
+    if (terms.ok() && !cluster_.unsafe.no_start_term && !old_peer()) {
       for (const auto& [shard, term] : terms.value()) {
         shards_[static_cast<std::size_t>(shard)]->agent().OnTerm(term);
       }
@@ -551,7 +564,8 @@ void Server::Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t 
     return;
   }
   Record& record = at->second;
-  if (record.users > 0 && world_.now() < give_up) {
+  const bool locked = old_peer() && record.acquiring;
+  if (locked || (record.users > 0 && world_.now() < give_up)) {
     world_.After(process_, milliseconds(5), [this, shard, from, serial, key, to, give_up] {
       Reduce(shard, from, serial, key, to, give_up);
     });

@@ -38,6 +38,9 @@ struct Cluster {
   // Of servers that do not say theirs. No Global assumes less.
   global::LeaseOptions silent_lease;
   std::size_t shard_count = 1;
+  // Servers of Zeze 1.6: they log in without an epoch, hold the lock of a record while they ask for
+  // its right, know nothing of terms, and end when their connection is lost.
+  std::set<std::int32_t> old_peers = {};
   std::map<std::uint64_t, Work>& works;
   std::vector<std::unique_ptr<Server>> servers;  // Alive or not.
   std::vector<std::vector<std::unique_ptr<GlobalProcess>>>
@@ -68,6 +71,8 @@ class Server {
 
   ProcessId process() const { return process_; }
   std::int32_t server_id() const { return server_id_; }
+  bool old_peer() const { return cluster_.old_peers.contains(server_id_); }
+  bool closed() const { return closed_; }
   bool alive() const;
   // May answer.
   bool active() const;
@@ -87,6 +92,7 @@ class Server {
   void Stop();
 
   global::GlobalAgent* agent(std::size_t shard);
+  void OnClosed(std::size_t shard, LinkId link);
 
  private:
   class Shard;

@@ -87,9 +87,8 @@ void GlobalAgent::OnGrant(ConnectionId from, std::uint64_t request, std::string_
 void GlobalAgent::OnRefusal(ConnectionId from, std::uint64_t request, std::string_view key,
                             Refusal refusal) {
   if (!Current(from) || pending_.erase(request) == 0) return;
-  output_.Failed(
-      request, key,
-      refusal == Refusal::kHolderFresh ? AcquireFailure::kBusy : AcquireFailure::kRefused);
+  const bool busy = refusal == Refusal::kHolderFresh || refusal == Refusal::kDeadlock;
+  output_.Failed(request, key, busy ? AcquireFailure::kBusy : AcquireFailure::kRefused);
 }
 
 void GlobalAgent::OnReleased(ConnectionId from, std::uint64_t request, std::string_view key) {

@@ -131,11 +131,14 @@ bool Directory::Satisfied(const Entry& entry, const Request& request) {
 }
 
 void Directory::Acquire(SessionId session, std::uint64_t request, std::string_view key,
-                        Right wanted) {
+                        Right wanted, WhileWaiting meanwhile) {
   ZEZE_CHECK(wanted != Right::kInvalid);
   const auto at = FindOrAdd(key);
   Entry& entry = at->second;
-  const Request asked{.session = session, .wanted = wanted, .number = request};
+  const Request asked{.session = session,
+                      .wanted = wanted,
+                      .hangs = meanwhile == WhileWaiting::kHangs,
+                      .number = request};
   if (!paused_ && entry.waiting == nullptr && Satisfied(entry, asked)) {  // The usual case.
     const Right right = std::max(wanted, entry.RightOf(session));
     Set(entry, session, right);
@@ -143,8 +146,24 @@ void Directory::Acquire(SessionId session, std::uint64_t request, std::string_vi
     return;
   }
   if (entry.waiting == nullptr) entry.waiting = std::make_unique<Waiting>();
+  const auto asks_it = [session](const Question& q) { return q.holder == session; };
+  if (asked.hangs &&
+      std::any_of(entry.waiting->questions.begin(), entry.waiting->questions.end(), asks_it)) {
+    output_.Refused(session, request, key, wanted, Refusal::kDeadlock, kNoSession);
+    return;
+  }
   entry.waiting->requests.push_back(asked);
   if (entry.waiting->requests.size() == 1) Advance(at);
+}
+
+void Directory::RefuseWhatHangs(SessionId session, std::string_view key, Waiting& waiting) {
+  const auto at = std::find_if(
+      waiting.requests.begin(), waiting.requests.end(),
+      [session](const Request& request) { return request.session == session && request.hangs; });
+  if (at == waiting.requests.end()) return;
+  const Request refused = *at;
+  waiting.requests.erase(at);  // Not the first one, which is never asked about its own key.
+  output_.Refused(session, refused.number, key, refused.wanted, Refusal::kDeadlock, kNoSession);
 }
 
 void Directory::Ask(std::string_view key, Entry& entry) {
@@ -157,6 +176,7 @@ void Directory::Ask(std::string_view key, Entry& entry) {
     if (holder != first.session && right > to) holders.push_back(holder);
   });
   for (const SessionId holder : holders) {
+    RefuseWhatHangs(holder, key, waiting);
     const std::uint64_t serial = ++last_serial_;
     if (output_.Reduce(holder, serial, key, to)) {
       waiting.questions.push_back({holder, serial});

@@ -38,6 +38,7 @@ enum class Refusal : std::uint8_t {
   kHolderUnreachable,  // It has no connection. The book keeps its right.
   kHolderFailed,       // It answered with an error, or not in time. The book keeps its right.
   kHolderFresh,        // It uses the right just now (old peers; ours defer instead). Try again.
+  kDeadlock,           // The one that asks is being asked about this key itself (rule 68).
 };
 
 // How many rights a session has.
@@ -70,8 +71,15 @@ class Directory {
  public:
   explicit Directory(DirectoryOutput& output) : output_(output) {}
 
+  // What a session can do about a key while its own request for that key waits.
+  enum class WhileWaiting : std::uint8_t {
+    kAnswers,  // Give its right back.
+    kHangs,    // Nothing: it holds a lock. So it never waits for a key about which it is asked; its
+               // request is refused with kDeadlock, on arrival or before it is asked (rule 68).
+  };
   // One outstanding request of a session for a key.
-  void Acquire(SessionId session, std::uint64_t request, std::string_view key, Right wanted);
+  void Acquire(SessionId session, std::uint64_t request, std::string_view key, Right wanted,
+               WhileWaiting meanwhile = WhileWaiting::kAnswers);
 
   // The session has given the right back. Returns what it held.
   Right Release(SessionId session, std::string_view key);
@@ -110,6 +118,7 @@ class Directory {
   struct Request {
     SessionId session = kNoSession;  // None: it went away while it was being served.
     Right wanted = Right::kInvalid;
+    bool hangs = false;  // See WhileWaiting.
     std::uint64_t number = 0;
   };
   struct Question {
@@ -158,6 +167,8 @@ class Directory {
   void Advance(Entries::iterator at);
   // Asks whoever is in the way of the first request.
   void Ask(std::string_view key, Entry& entry);
+  // Refuses the request of a session that waits for the key and could not answer meanwhile.
+  void RefuseWhatHangs(SessionId session, std::string_view key, Waiting& waiting);
   void Answered(Entries::iterator at, std::size_t question, bool failed, Refusal why);
   // The position of the question, or none.
   static std::size_t FindQuestion(const Entry& entry, SessionId holder, std::uint64_t serial);

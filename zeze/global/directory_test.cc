@@ -99,6 +99,37 @@ TEST_F(DirectoryTest, AFailedHolderKeepsItsRightInTheBook) {
   EXPECT_EQ(kModify, directory.Held(1, "a"));
 }
 
+// Rule 68. An old peer holds its record's lock while it waits for a right, and cannot answer.
+TEST_F(DirectoryTest, ASessionThatHangsWhileItWaitsIsNotLetWaitForAKeyItIsAskedAbout) {
+  directory.Acquire(1, 1, "a", kShare);
+  directory.Acquire(2, 1, "a", kShare);
+  directory.Acquire(1, 2, "a", kModify);
+  EXPECT_THAT(Take(), ElementsAre("grant 1 a 1", "grant 2 a 1", "reduce 2 a 0"));
+
+  directory.Acquire(2, 2, "a", kModify, Directory::WhileWaiting::kHangs);
+  EXPECT_THAT(Take(), ElementsAre("refuse 2 a 3 by 65535"));
+  directory.Acquire(2, 3, "a", kShare, Directory::WhileWaiting::kHangs);
+  EXPECT_THAT(Take(), ElementsAre("refuse 2 a 3 by 65535"));
+  directory.Reduced(2, serial, "a", kNothing);
+  EXPECT_THAT(Take(), ElementsAre("grant 1 a 2"));
+
+  directory.Acquire(2, 4, "a", kModify, Directory::WhileWaiting::kHangs);
+  EXPECT_THAT(Take(), ElementsAre("reduce 1 a 0")) << "it is not asked now, and waits in order";
+}
+
+TEST_F(DirectoryTest, AWaitingRequestThatHangsIsRefusedBeforeItsSessionIsAsked) {
+  directory.Acquire(1, 1, "a", kShare);
+  directory.Pause();
+  directory.Acquire(2, 1, "a", kModify);
+  directory.Acquire(1, 2, "a", kModify, Directory::WhileWaiting::kHangs);
+  EXPECT_THAT(Take(), ElementsAre("grant 1 a 1"));
+
+  directory.Resume();
+  EXPECT_THAT(Take(), ElementsAre("refuse 1 a 3 by 65535", "reduce 1 a 0"));
+  directory.Reduced(1, serial, "a", kNothing);
+  EXPECT_THAT(Take(), ElementsAre("grant 2 a 2"));
+}
+
 // The peer refuses everything of a server for four seconds, also when it is back.
 TEST_F(DirectoryTest, AHolderThatIsBackIsAskedAtOnce) {
   directory.Acquire(1, 1, "a", kModify);

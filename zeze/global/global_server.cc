@@ -545,7 +545,9 @@ bool GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key, Right wanted) {
   const SessionId id = Heard(now, from);
   if (id == kNoSession) return false;
-  directory_.Acquire(id, request, key, wanted);
+  const bool hangs = last_heard_.session->unfenced && !options_.unsafe_let_old_peers_wait;
+  directory_.Acquire(id, request, key, wanted,
+                     hangs ? Directory::WhileWaiting::kHangs : Directory::WhileWaiting::kAnswers);
   return true;
 }
 
@@ -585,6 +587,7 @@ void GlobalServer::Granted(SessionId session, std::uint64_t request, std::string
 void GlobalServer::Refused(SessionId session, std::uint64_t request, std::string_view key,
                            Right wanted, Refusal refusal, SessionId holder) {
   const auto at = sessions_.find(holder);
+  // A deadlock has no holder: nobody is in the way.
   if (at != sessions_.end() && refusal != Refusal::kHolderFresh) at->second.in_the_way = true;
   output_.SendRefusal(sessions_.at(session).connection, request, key, wanted, refusal);
 }

@@ -64,6 +64,7 @@ struct GlobalOptions {
   bool unsafe_free_at_once = false;
   bool unsafe_ignore_start_term = false;
   bool unsafe_own_lease = false;
+  bool unsafe_let_old_peers_wait = false;
 };
 
 enum class AlertKind : std::uint8_t {

@@ -58,7 +58,8 @@ struct GlobalClientOptions {
   bool allow_unfenced_global = false;
   // Such a Global is out of sight when it has not answered for so long. As old servers have it.
   std::chrono::nanoseconds unfenced_silence_max = std::chrono::seconds(8);
-  // For tests: log in as a server of Zeze 1.6 does, whatever the Global is.
+  // For tests: log in as a server of Zeze 1.6 does, whatever the Global is, and hold the lock of a
+  // record while its right is asked for, as such a server does: Reduces of the record wait.
   bool log_in_as_old_peer = false;
   // This process has lost its rights for ever: end it, nothing may be saved. Called once.
   std::function<void(const std::string& why)> on_fenced = nullptr;

@@ -160,6 +160,9 @@ class GlobalService::Impl final : public GlobalOutput {
                    Refusal refusal) override {
     std::int64_t code = wanted == Right::kModify ? wire::kModifyFailed : wire::kShareFailed;
     if (refusal == Refusal::kHolderFresh) code = wire::kHolderFresh;
+    if (refusal == Refusal::kDeadlock) {
+      code = wanted == Right::kModify ? wire::kModifyDeadlock : wire::kShareDeadlock;
+    }
     AnswerAcquire(to, request, code, key, StateOf(Right::kInvalid));
   }
   void SendReleased(ConnectionId to, std::uint64_t request, std::string_view key) override {

@@ -206,6 +206,7 @@ bool ShardSession::TryAcquire(std::string_view key, Right wanted, FreshRights& f
   const bool busy = asking->busy;
   asking_.erase(asking_.find(key));
   changed_.NotifyAll();
+  UnlockAsOldPeer(key);
   if (result.ok()) fresh.keys.emplace_back(key);
   return !busy;
 }
@@ -244,6 +245,7 @@ void ShardSession::Release(std::string_view key) {
   while (!asking->done) changed_.Wait(mutex_);
   asking_.erase(asking_.find(key));
   changed_.NotifyAll();
+  UnlockAsOldPeer(key);
 }
 
 void ShardSession::Finish(const std::string& key, Result<void> result) {
@@ -362,6 +364,10 @@ void ShardSession::Reduce(ConnectionId from, std::uint64_t serial, std::string_v
 void ShardSession::TryReduce(const std::string& key, const Deferred& reduce) {
   {
     const MutexLock lock(mutex_);
+    if (LockedAsOldPeer(key)) {
+      deferred_[key] = reduce;
+      return;
+    }
     const auto held = held_.find(key);
     const auto now = options_.clock->Now();
     if (held != held_.end() && held->second > now) {
@@ -379,11 +385,28 @@ void ShardSession::TryReduce(const std::string& key, const Deferred& reduce) {
   });
 }
 
+// Servers of Zeze 1.6 hold the lock of a record while they wait for its right, and need it to give
+// the right away.
+bool ShardSession::LockedAsOldPeer(std::string_view key) const {
+  if (!options_.log_in_as_old_peer) return false;
+  const auto at = asking_.find(key);
+  return at != asking_.end() && at->second.open == nullptr;
+}
+
+void ShardSession::UnlockAsOldPeer(std::string_view key) {
+  if (!options_.log_in_as_old_peer || !deferred_.contains(key)) return;
+  Later(std::chrono::nanoseconds(0), [this, key = std::string(key)] { TryDeferred(key, false); });
+}
+
 void ShardSession::Used(const std::string& key) {
+  TryDeferred(key, true);
+}
+
+void ShardSession::TryDeferred(const std::string& key, bool used) {
   std::optional<Deferred> due;
   {
     const MutexLock lock(mutex_);
-    held_.erase(key);
+    if (used) held_.erase(key);
     const auto at = deferred_.find(key);
     if (at == deferred_.end()) return;
     due = at->second;

@@ -121,6 +121,10 @@ class ShardSession final : private AgentOutput {
   void OnReduce(::zeze::Request<wire::Reduce> request);
   // Lowers the right and answers when it is saved, unless a procedure holds on to it.
   void TryReduce(const std::string& key, const Deferred& reduce);
+  // The same for a Reduce that was put off; `used`: the procedure has ended.
+  void TryDeferred(const std::string& key, bool used);
+  bool LockedAsOldPeer(std::string_view key) const ZEZE_REQUIRES(mutex_);
+  void UnlockAsOldPeer(std::string_view key) ZEZE_REQUIRES(mutex_);
   void Finish(const std::string& key, Result<void> result) ZEZE_REQUIRES(mutex_);
   // Runs `work` with the mutex held, then what it left to be done without.
   void WithAgent(FunctionRef<void(GlobalAgent&)> work);

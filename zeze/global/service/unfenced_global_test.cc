@@ -1,5 +1,6 @@
 // Servers under a Global of Zeze 1.6, and servers that log in as those of Zeze 1.6 do.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/global/service/global_client.h"
 #include "zeze/global/service/testing/old_global.h"
@@ -36,6 +38,7 @@ using testing::Unfenced;
 
 constexpr Unfenced kAllowed{.allowed = true};
 constexpr Unfenced kOldPeer{.allowed = true, .as_old_peer = true};
+constexpr auto kLongestUpgrade = std::chrono::seconds(3);
 
 void AwaitAdd(Server& server, std::int64_t key, std::int64_t amount) {
   while (server.Add(key, amount) != 0) std::this_thread::yield();
@@ -236,6 +239,44 @@ TEST(OldPeer, WorksBesideFencedServersUnderOurGlobal) {
 
   EXPECT_EQ(0, failed);
   for (Server* server : {&a, &b, &old_peer}) EXPECT_EQ(added, server->Read(100));
+}
+
+// Both read one record, then both write it: each is asked for its right to read while it waits for
+// the right to write. Returns the longest round.
+std::chrono::nanoseconds LongestRoundOfUpgrades(Server& a, Server& b) {
+  constexpr int kRounds = 100;
+  std::chrono::nanoseconds longest{0};
+  for (int round = 1; round <= kRounds; ++round) {
+    const auto begin = SystemClock().Now();
+    for (Server* server : {&a, &b}) AwaitRead(*server, 1);
+    {
+      const std::jthread other([&b] { EXPECT_EQ(0, b.Add(1, 1)); });
+      EXPECT_EQ(0, a.Add(1, 1));
+    }
+    longest = std::max(longest, SystemClock().Now() - begin);
+    if (longest > kLongestUpgrade) break;
+    EXPECT_EQ(2 * round, a.Read(1));
+  }
+  return longest;
+}
+
+// Rule 68. The peer holds the lock of its record while it upgrades, and cannot answer meanwhile.
+TEST(OldPeer, TwoThatUpgradeOneRecordDoNotBlockEachOther) {
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1", 0, 0, std::chrono::milliseconds(500));
+  global
+      .AwaitServing();  // The stand-ins have epochs too, and a Global that starts would list them.
+  Server a(database, 1, global.port(), kOldPeer);
+  Server b(database, 2, global.port(), kOldPeer);
+  EXPECT_LE(LongestRoundOfUpgrades(a, b), kLongestUpgrade);
+}
+
+TEST(OldPeer, OneThatUpgradesARecordWithOneOfOursDoesNotBlockIt) {
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1", 0, 0, std::chrono::milliseconds(500));
+  Server ours(database, 1, global.port());
+  Server old_peer(database, 2, global.port(), kOldPeer);
+  EXPECT_LE(LongestRoundOfUpgrades(ours, old_peer), kLongestUpgrade);
 }
 
 TEST(OldPeer, IsRefusedUnlessOurGlobalAllowsIt) {
