@@ -1,19 +1,25 @@
 // What gateways need of a service: who is let in, how much it may send, and what is passed on.
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
+#include "zeze/net/peer_messages.h"
+#include "zeze/net/rpc_code.h"
 #include "zeze/net/service.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/testing/echo_protocol.h"
+#include "zeze/net/testing/peer_messages.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/net/testing/service_fixture.h"
 #include "zeze/serialize/byte_writer.h"
@@ -23,6 +29,7 @@ namespace {
 
 using testing::Counter;
 using testing::Echo;
+using testing::ExpectPeerMessagesAreHarmless;
 using testing::HandleEcho;
 using testing::MustListen;
 using testing::RawClient;
@@ -50,6 +57,36 @@ TEST(Service, HandsAnswersThatNobodyHereWaitsForToWhoForwardsThem) {
   EXPECT_TRUE(unknown.WaitFor(1));
   ASSERT_TRUE(client.ReadFrame().has_value());
   EXPECT_EQ(server.GetStatistics().late_answers, 1U) << "of a type that is handled here";
+}
+
+TEST(Service, CountsAndIgnoresMessagesOfThePeersOwnModules) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  RawClient peer(MustListen(server));
+  ExpectPeerMessagesAreHarmless(peer);
+  EXPECT_EQ(server.GetStatistics().peer_messages, std::size(kPeerMessages));
+
+  static_assert(FindPeerMessage(11030, 1149398977)->full_name ==
+                "Zeze.Builtin.Threading.KeepAlive");
+  ByteWriter out;
+  EncodeFrame({.module_id = 11030,
+               .protocol_id = HashName32("Zeze.Builtin.Threading.MutexTryLock"),
+               .family = FrameFamily::kRequest,
+               .session_id = 5},
+              out);
+  ASSERT_TRUE(peer.Send(out.view()));
+  const std::optional<Frame> answer = peer.ReadFrame();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->session_id, 5);
+  EXPECT_EQ(answer->result_code, rpc_code::kNotImplemented);
+
+  // A request in place of a one-way message would wait for its answer.
+  ByteWriter wrong;
+  EncodeFrame({.module_id = 11030, .protocol_id = 1149398977, .family = FrameFamily::kRequest},
+              wrong);
+  ASSERT_TRUE(peer.Send(wrong.view()));
+  EXPECT_FALSE(peer.ReadFrame().has_value());
+  EXPECT_EQ(server.GetStatistics().protocol_errors, 1U);
 }
 
 TEST(Service, AsksBeforeItTalksToWhoHasConnected) {

@@ -283,6 +283,7 @@ Service::Statistics Service::GetStatistics() const {
       .write_stalls = impl_->write_stalls,
       .sends_refused = impl_->sends_refused,
       .late_answers = impl_->late_answers,
+      .peer_messages = impl_->peer_messages,
   };
 }
 

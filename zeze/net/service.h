@@ -52,7 +52,8 @@ using RawHandler = UniqueFunction<Result<void>(Connection& connection, const Fra
 //     of them use the same one of kInline and kOrdered. Inline ones overtake ordered ones.
 //   - A handler that throws is logged; its request is answered with kException.
 //   - A message of an unknown type, of the wrong family (one-way for an rpc) or with an argument
-//     that cannot be decoded closes the connection, with a log line.
+//     that cannot be decoded closes the connection, with a log line. Except those of Zeze 1.6 that
+//     are in peer_messages.h: they are counted and otherwise ignored.
 //
 // Handlers are added before the first Listen or Connect. Thread-safe otherwise.
 class Service {
@@ -150,6 +151,7 @@ class Service {
     std::uint64_t write_stalls = 0;          // Closed because their peer does not read.
     std::uint64_t sends_refused = 0;         // Output full.
     std::uint64_t late_answers = 0;          // Dropped: nobody waited for them any more.
+    std::uint64_t peer_messages = 0;         // Of Zeze 1.6, without a handler: peer_messages.h.
   };
   Statistics GetStatistics() const;
 

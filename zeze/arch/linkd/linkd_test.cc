@@ -26,6 +26,8 @@
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/testing/certificates.h"
+#include "zeze/net/testing/peer_messages.h"
+#include "zeze/net/testing/raw_client.h"
 #include "zeze/net/tls.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/registry_service.h"
@@ -371,6 +373,15 @@ TEST(Linkd, KickReportsAndCloses) {
   EXPECT_TRUE(warned.Settle().empty());
   EXPECT_EQ("1 4 twice", kicked.Report(true));
   EXPECT_FALSE(kicked.Receive().has_value());
+}
+
+TEST(Linkd, MessagesOfThePeersOwnModulesAreIgnored) {
+  Gateway gateway;
+  zeze::testing::RawClient server(gateway.linkd.provider_address());
+  ASSERT_TRUE(server.EndHandshake());
+  zeze::testing::ExpectPeerMessagesAreHarmless(server);
+  TestClient client(gateway, "alice");
+  zeze::testing::ExpectPeerMessagesAreHarmless(client.raw());
 }
 
 TEST(Linkd, StrictRightsKeepAServerFromOthersClients) {

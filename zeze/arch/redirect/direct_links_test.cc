@@ -22,6 +22,7 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
 #include "zeze/net/net_address.h"
+#include "zeze/net/testing/peer_messages.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/byte_reader.h"
@@ -99,6 +100,15 @@ TEST(DirectLinks, Defect22AnAnnouncementIsAnswered) {
   EXPECT_EQ(0, Announce(*peer, 3));
   EXPECT_EQ(0, Announce(*peer, 3)) << "once more does no harm";
   EXPECT_EQ(0, Announce(*Connect(cluster.redirect(5)), 8)) << "one that nobody could know";
+}
+
+// Also Transmit and TransmitAccount, which only servers with logins handle.
+TEST(DirectLinks, MessagesOfThePeersOwnModulesAreIgnored) {
+  RedirectCluster cluster;
+  cluster.Add(5);
+  const auto peer = Connect(cluster.redirect(5));
+  EXPECT_EQ(0, Announce(*peer, 3));
+  zeze::testing::ExpectPeerMessagesAreHarmless(*peer);
 }
 
 TEST(DirectLinks, WhoIsNotSmallerOrChangesItsIdIsRefused) {

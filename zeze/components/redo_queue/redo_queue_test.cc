@@ -25,6 +25,8 @@
 #include "zeze/components/redo_queue/redo_queue_server.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/service.h"
+#include "zeze/net/testing/peer_messages.h"
+#include "zeze/net/testing/raw_client.h"
 #include "zeze/redo/redo_alarm.h"
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/redo_store.h"
@@ -173,6 +175,12 @@ class RedoQueueTest : public ::testing::Test {
 };
 
 // --- What seed 002 says, sentence by sentence ---
+
+TEST_F(RedoQueueTest, MessagesOfThePeersOwnModulesAreIgnored) {
+  testing::RawClient peer(shop->redo.addresses().front());
+  ASSERT_TRUE(peer.EndHandshake());
+  testing::ExpectPeerMessagesAreHarmless(peer);
+}
 
 TEST_F(RedoQueueTest, Seed002TheClientStoresTasksInItsOwnRocksDbAndSendsThemToTheApplication) {
   Open();

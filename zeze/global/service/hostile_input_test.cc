@@ -15,6 +15,7 @@
 #include "zeze/base/testing/process_resources.h"
 #include "zeze/global/service/testing/small_cluster.h"
 #include "zeze/global/service/wire.h"
+#include "zeze/net/testing/peer_messages.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/memory/memory_storage.h"
@@ -45,6 +46,12 @@ class HostileInput : public ::testing::Test {
   Server a_{database_, 1, global_.port()};
   Server b_{database_, 2, global_.port()};
 };
+
+TEST_F(HostileInput, MessagesOfThePeersOwnModulesAreIgnored) {
+  RawClient peer(address());
+  zeze::testing::ExpectPeerMessagesAreHarmless(peer);
+  Honest();
+}
 
 TEST_F(HostileInput, NoiseAndMutatedMessagesCloseTheirConnectionOnly) {
   std::mt19937 random(7);  // NOLINT: the same every time.

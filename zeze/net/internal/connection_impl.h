@@ -150,6 +150,7 @@ class ConnectionImpl final : public Connection,
   // `stream` begins with the frame.
   Result<void> OnMessage(const Frame& frame, std::string_view stream);
   Result<void> OnAnswer(const Frame& frame, std::string_view stream);
+  Result<void> OnPeerMessage(const Frame& frame);
   Result<void> OnUnknown(std::string_view stream);
   HandlerEntry* FindEntry(std::int64_t type_id);
   Result<void> AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame);

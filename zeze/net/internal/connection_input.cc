@@ -29,6 +29,7 @@
 #include "zeze/net/internal/handshake_machine.h"
 #include "zeze/net/internal/rpc_table.h"
 #include "zeze/net/internal/service_impl.h"
+#include "zeze/net/peer_messages.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/proxy_header.h"
 #include "zeze/net/rpc.h"
@@ -313,10 +314,7 @@ Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stre
       return SendAnswer(kKeepAlive, frame.session_id, 0, [](ByteWriter& out) { out.WriteEnd(); });
     }
     if (service_->unknown) return OnUnknown(stream);
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("a {} message of module {} protocol {}, which this service does not "
-                             "know",
-                             ToString(frame.family), frame.module_id, frame.protocol_id));
+    return OnPeerMessage(frame);
   }
   if ((frame.family == FrameFamily::kRequest) != entry->protocol->is_rpc) {
     return Error(ErrorCode::kCorrupt,
@@ -330,6 +328,24 @@ Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stre
   KeepBytes(arrival, stream.size());
   Deliver(entry->dispatch, std::move(arrival), entry->executor);
   return {};
+}
+
+// A message without a handler.
+Result<void> ConnectionImpl::OnPeerMessage(const Frame& frame) {
+  const PeerMessage* known = FindPeerMessage(frame.module_id, frame.protocol_id);
+  if (known == nullptr || known->is_rpc != (frame.family == FrameFamily::kRequest)) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("a {} message of module {} protocol {}, which this service does not "
+                             "know",
+                             ToString(frame.family), frame.module_id, frame.protocol_id));
+  }
+  ++service_->peer_messages;
+  ZEZE_LOG_DEBUG("{}: ignored {}", Describe(), known->full_name);
+  if (!known->is_rpc) return {};
+  const ProtocolDescriptor protocol{
+      .module_id = frame.module_id, .protocol_id = frame.protocol_id, .is_rpc = true};
+  return SendAnswer(protocol, frame.session_id, rpc_code::kNotImplemented,
+                    [](ByteWriter& out) { out.WriteEnd(); });
 }
 
 Result<void> ConnectionImpl::OnUnknown(std::string_view stream) {

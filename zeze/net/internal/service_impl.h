@@ -114,6 +114,7 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   std::atomic<std::uint64_t> write_stalls = 0;
   std::atomic<std::uint64_t> sends_refused = 0;
   std::atomic<std::uint64_t> late_answers = 0;
+  std::atomic<std::uint64_t> peer_messages = 0;
 };
 
 }  // namespace zeze

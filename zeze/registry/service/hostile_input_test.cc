@@ -18,6 +18,7 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
+#include "zeze/net/testing/peer_messages.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
@@ -96,6 +97,13 @@ class RegistryHostileInput : public ::testing::Test {
   std::unique_ptr<RegistryAgent> honest_;
   std::set<std::int64_t> ids_;
 };
+
+// An agent of Zeze 1.6 sends Threading.KeepAlive every 10 s.
+TEST_F(RegistryHostileInput, MessagesOfThePeersOwnModulesAreIgnored) {
+  const auto peer = Connect();
+  zeze::testing::ExpectPeerMessagesAreHarmless(*peer);
+  Honest();
+}
 
 TEST_F(RegistryHostileInput, NoiseAndMutatedMessagesCloseTheirConnectionOnly) {
   std::mt19937 random(7);  // NOLINT: the same every time.
