@@ -92,6 +92,9 @@ class ClientSession final : public ConnectionState {
   // Servers that it was bound to and that are still connected: they may still answer what they were
   // asked before.
   std::vector<std::int64_t> former_providers ZEZE_GUARDED_BY(mutex);
+  // Not null: a server has kicked the client, for this reason. The connection is closed when no
+  // request is outstanding any more, or a while later.
+  std::unique_ptr<const std::string> kicked ZEZE_GUARDED_BY(mutex);
   // Null: empty, as most are before somebody logs in.
   std::unique_ptr<Zeze::Builtin::Provider::BUserState> user_state ZEZE_GUARDED_BY(mutex);
 

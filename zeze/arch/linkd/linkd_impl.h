@@ -138,6 +138,8 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   Result<void> OnBroadcast(Connection& connection, const Frame& frame);
   void OnSetUserState(const Message<Zeze::Builtin::Provider::SetUserState>& message);
   void OnKick(const Message<Zeze::Builtin::Provider::Kick>& message);
+  // Closes a kicked client that has all the answers it was promised.
+  static void CloseIfAnswered(Connection& client, ClientSession& session);
 
   static ProviderLinkPtr LinkOf(const Connection& connection) {
     return connection.state<ProviderState>()->link.lock();

@@ -1,6 +1,7 @@
 // The side of a gateway to which servers connect.
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "zeze/arch/linkd/linkd_impl.h"
 #include "zeze/arch/linkd/outstanding_requests.h"
 #include "zeze/arch/linkd/provider_directory.h"
+#include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -47,6 +49,10 @@ constexpr std::int32_t kLoginModules[] = {11013, 11100};
 // A misconfigured server repeats its mistake about once a second. The first one is logged, and then
 // every kSayAgain-th.
 constexpr std::uint64_t kSayAgain = 30;
+
+// How long a kicked client may wait for answers to what it asked before. Servers of Zeze 1.6 send
+// the kick at once, and the answer when their transaction has committed.
+constexpr std::chrono::seconds kLastAnswersWait{2};
 
 bool HasLogin(const std::vector<std::int32_t>& modules) {
   for (const std::int32_t module : modules) {
@@ -382,6 +388,8 @@ bool Linkd::Impl::Deliver(Connection& client, std::int64_t type, std::string_vie
     return false;
   }
   delivered_.fetch_add(1, std::memory_order_relaxed);
+  if (session.phase() == Phase::kClosing) [[unlikely]]
+    CloseIfAnswered(client, session);
   return true;
 }
 
@@ -453,9 +461,30 @@ void Linkd::Impl::OnKick(const Message<provider::Kick>& message) {
   const ConnectionPtr client = FindClient(kick.linksid, *link);
   if (client == nullptr) return;
   Report(*client, BReportError::FromProvider, kick.code, kick.desc);
-  if (kick.control == provider::BKick::eControlClose) {
-    CloseClient(*client, "a server has kicked it: " + kick.desc);
+  if (kick.control != provider::BKick::eControlClose) return;
+  auto& session = *client->state<ClientSession>();
+  session.SetClosing();
+  {
+    const MutexLock lock(session.mutex);
+    session.kicked = std::make_unique<std::string>("a server has kicked it: " + kick.desc);
   }
+  CloseIfAnswered(*client, session);
+  if (!client->IsOpen()) return;
+  io_.PostAfter(kLastAnswersWait,
+                Task("close a kicked client", [weak = std::weak_ptr<Connection>(client)] {
+                  const ConnectionPtr still = weak.lock();
+                  if (still != nullptr) still->CloseWhenSent("a server has kicked it");
+                }));
+}
+
+void Linkd::Impl::CloseIfAnswered(Connection& client, ClientSession& session) {
+  std::string reason;
+  {
+    const MutexLock lock(session.mutex);
+    if (session.kicked == nullptr || session.outstanding.size() != 0) return;
+    reason = *session.kicked;
+  }
+  client.CloseWhenSent(reason);
 }
 
 }  // namespace zeze::arch

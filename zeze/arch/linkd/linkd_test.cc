@@ -375,6 +375,46 @@ TEST(Linkd, KickReportsAndCloses) {
   EXPECT_FALSE(kicked.Receive().has_value());
 }
 
+// A server of Zeze 1.6 kicks at once and sends the answer when its transaction has committed.
+TEST(Linkd, AnswersThatFollowAKickReachTheClientBeforeItIsClosed) {
+  Gateway gateway;
+  TestProvider provider(gateway, "1", 0, false);
+  provider.Offer({kShop});
+  TestClient client(gateway, "bob");
+  ASSERT_TRUE(client.Request(kShop, 5, "x", 7));
+  ASSERT_TRUE(client.Request(kShop, 6, "y", 8));
+  ASSERT_TRUE(provider.AwaitDispatched(2));
+  provider.Tell<provider::Kick>({.linksid = client.sid(), .code = 4, .desc = "twice"});
+  provider.Settle();
+  ASSERT_TRUE(client.Request(kShop, 5, "too late", 9));
+  for (const int call : {7, 8}) {
+    const std::int32_t protocol = call - 2;
+    EXPECT_TRUE(provider
+                    .Send({client.sid()}, ProtocolTypeId(kShop, protocol),
+                          FrameOf(kShop, protocol, "last words", FrameFamily::kResponse, call))
+                    .empty());
+  }
+
+  EXPECT_EQ("1 4 twice", client.Report(true));
+  EXPECT_EQ("last words", client.Answer());
+  EXPECT_EQ("last words", client.Answer());
+  EXPECT_FALSE(client.Receive().has_value());
+  EXPECT_EQ(2U, provider.dispatched.value().size());
+}
+
+TEST(Linkd, AKickedClientWhoseRequestIsNeverAnsweredIsClosed) {
+  Gateway gateway;
+  TestProvider provider(gateway, "1", 0, false);
+  provider.Offer({kShop});
+  TestClient client(gateway, "bob");
+  ASSERT_TRUE(client.Request(kShop, 5, "x"));
+  ASSERT_TRUE(provider.AwaitDispatched(1));
+  provider.Tell<provider::Kick>({.linksid = client.sid(), .code = 4, .desc = "twice"});
+
+  EXPECT_EQ("1 4 twice", client.Report(true));
+  EXPECT_FALSE(client.Receive().has_value());
+}
+
 TEST(Linkd, MessagesOfThePeersOwnModulesAreIgnored) {
   Gateway gateway;
   zeze::testing::RawClient server(gateway.linkd.provider_address());
