@@ -21,6 +21,7 @@
 #include "Zeze/Builtin/LinkdBase.h"
 #include "Zeze/Builtin/Online.h"
 #include "Zeze/Builtin/Provider.h"
+#include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/app/application.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/logins.h"
@@ -38,7 +39,11 @@
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/testing/raw_client.h"
 #include "zeze/registry/service/registry_agent.h"
+#include "zeze/serialize/binary.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
 #include "zeze/storage/testing/database_server.h"
@@ -144,6 +149,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  NetAddress direct_address() const {
+    return NetAddress::FromText(redirect_->links().ip(), redirect_->links().port()).value();
+  }
   bool AwaitPeers() { return redirect_->AwaitReady(std::chrono::seconds(20)).ok(); }
 
   std::optional<Login<RoleId>> Find(RoleId role) {
@@ -337,6 +345,27 @@ TEST_F(OnlineClusterTest, ALoginOnAnotherServerKicksTheFirst) {
   // The other server has heard that its local data are of no use any more.
   Server& left = *servers_[static_cast<std::size_t>(was_at) - 1];
   EXPECT_TRUE(left.local_removed.Await(1));
+}
+
+// A server of Zeze 1.6 names the module differently.
+TEST_F(OnlineClusterTest, RemoveLocalIsAnsweredUnderThePeersName) {
+  namespace direct = Zeze::Builtin::ProviderDirect;
+  StartServers(1);
+  zeze::testing::RawClient peer(servers_[0]->direct_address());
+  ASSERT_TRUE(peer.EndHandshake());
+  ByteWriter parameters;
+  parameters.WriteLong(kRole);
+  parameters.WriteBytes("");
+  const direct::BModuleRedirectArgument call{
+      .ModuleId = kModule,
+      .HashCode = 1,
+      .MethodFullName = "Zeze.Game.Online:redirectRemoveLocal",
+      .Params = Binary(parameters.Release()),
+      .ServiceNamePrefix = std::string(kPrefix)};
+  ASSERT_TRUE(peer.Send(zeze::testing::RawClient::RequestFrame<direct::ModuleRedirect>(7, call)));
+  const std::optional<Frame> answer = peer.ReadFrame();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(0, answer->result_code);
 }
 
 TEST_F(OnlineClusterTest, AnActionIsTransmittedToTheServerOfItsTarget) {

@@ -47,8 +47,8 @@ class AccountOnline final : public Zeze::Builtin::Online::ModuleOnlineBase {
   void Transmitted(const Zeze::Builtin::ProviderDirect::BTransmitAccount& message);
   // Clients of the account may have local data here whose login has ended elsewhere.
   void RemoveLocal(std::int32_t server_id, const std::string& account);
-  using Redirects =
-      RedirectMethods<RedirectMethod<&AccountOnline::RemoveLocal, "redirectRemoveLocal">>;
+  using Redirects = RedirectMethods<
+      RedirectMethod<&AccountOnline::RemoveLocal, "Zeze.Arch.Online:redirectRemoveLocal">>;
 
   Result<void> Start(Application& application) override;
   void Stop(Application& application) override;

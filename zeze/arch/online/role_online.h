@@ -70,8 +70,8 @@ class RoleOnline final : public Zeze::Builtin::Game::Online::ModuleOnlineBase {
   void Transmitted(const Zeze::Builtin::ProviderDirect::BTransmit& message);
   // The role may have local data here whose login has ended elsewhere.
   void RemoveLocal(std::int32_t server_id, RoleId role, const std::string& set_name);
-  using Redirects =
-      RedirectMethods<RedirectMethod<&RoleOnline::RemoveLocal, "redirectRemoveLocal">>;
+  using Redirects = RedirectMethods<
+      RedirectMethod<&RoleOnline::RemoveLocal, "Zeze.Game.Online:redirectRemoveLocal">>;
 
   // Of all sets.
   Logins<RoleId>::Count TakeCount();
