@@ -166,10 +166,12 @@ class Table<K, V>::Spans {
     if constexpr (KeyRange<K>::kHasPrefixes) {
       if (range_.prefix()) return NextLength(bad);
     }
-    if (spans_.empty()) return std::optional<internal::KeySpan>();
-    internal::KeySpan span = std::move(spans_.back());
-    spans_.pop_back();
-    return std::optional(std::move(span));
+    std::optional<internal::KeySpan> span;
+    if (!spans_.empty()) {
+      span = std::move(spans_.back());
+      spans_.pop_back();
+    }
+    return span;
   }
 
  private:
