@@ -260,13 +260,17 @@ Result<std::int64_t> MariaDbStorage::SaveVersioned(std::string_view id, std::str
     if (!lease.ok()) return lease.error();
     const std::array<std::string_view, 2> insert = {id, data};
     const std::array<std::string_view, 2> update = {data, id};
-    const MariaDbAnswer answer = lease.value()->Execute(
-        version == 0 ? fmt::format("INSERT IGNORE INTO {} (id, data, version) VALUES (?, ?, 1)",
-                                   kStorageVersionedTable)
-                     : fmt::format("UPDATE {} SET data = ?, version = version + 1 WHERE id = ?"
-                                   " AND version = {}",
-                                   kStorageVersionedTable, version),
-        version == 0 ? insert : update);
+    MariaDbAnswer answer = lease.value()->Execute(
+        fmt::format("UPDATE {} SET data = ?, version = version + 1 WHERE id = ? AND version = {}",
+                    kStorageVersionedTable, version),
+        update);
+    // Absent data has version 0, and so has what the Java peer saves for the first time.
+    if (version == 0 && answer.ok() && answer.affected_rows == 0) {
+      answer = lease.value()->Execute(
+          fmt::format("INSERT IGNORE INTO {} (id, data, version) VALUES (?, ?, 1)",
+                      kStorageVersionedTable),
+          insert);
+    }
     if (answer.failure == MariaDbFailure::kLost) {
       return SqlError(ErrorCode::kUnknownOutcome, what, answer.message);
     }

@@ -77,6 +77,16 @@ TEST_F(MariaDbStorageTest, SharesVersionedDataWithTheJavaPeer) {
   EXPECT_EQ(Sql("SELECT data, version FROM _ZezeDataWithVersion_"), "new\t5\n");
 }
 
+TEST_F(MariaDbStorageTest, ChangesWhatTheJavaPeerHasSavedOnce) {
+  const std::unique_ptr<Storage> storage = Open();
+  Sql("INSERT INTO _ZezeDataWithVersion_ VALUES ('a', 'old', 0)");
+
+  EXPECT_EQ(storage->LoadVersioned("a").value(), (VersionedData{"old", 0}));
+  EXPECT_EQ(storage->SaveVersioned("a", "new", 0).value(), 1);
+  EXPECT_EQ(storage->SaveVersioned("a", "newer", 0).error().code(), ErrorCode::kConflict);
+  EXPECT_EQ(Sql("SELECT data, version FROM _ZezeDataWithVersion_"), "new\t1\n");
+}
+
 TEST_F(MariaDbStorageTest, LeavesOtherTablesAlone) {
   Sql("CREATE TABLE accounts (name TEXT)");
   Sql("CREATE TABLE unsafe (id VARBINARY(100) NOT NULL PRIMARY KEY, value LONGBLOB NOT NULL) "
