@@ -68,22 +68,54 @@ void Database::Ask(ProcessId from, std::function<void(std::function<void(Result<
   });
 }
 
-void Database::Start(ProcessId from, std::int32_t server_id, std::chrono::milliseconds lease,
-                     Answer<FenceStart> answer) {
-  const std::string holder = world_.name(from);
+FenceStartOptions Database::Compared(FenceStartOptions options) const {
+  const bool alone = options.shards == 0;
+  if (options_.unsafe_no_table_ids) options.tables.clear();
+  if (alone ? options_.unsafe_no_alone : options_.unsafe_no_cluster_row) {
+    options.shards = std::nullopt;
+  }
+  return options;
+}
+
+void Database::Start(ProcessId from, const FenceStartOptions& options, Answer<FenceStart> answer) {
   Ask<FenceStart>(
       from,
-      [this, server_id, holder, lease](auto reply) {
+      [this, options](auto reply) {
         // It waits for a flush of the old process that holds the fence row.
-        if (Busy(server_id)) {
+        if (Busy(options.server_id)) {
           reply(Error(ErrorCode::kUnavailable, "lock time-out"));
           return;
         }
-        FenceStart started =
-            fences_.Start({.server_id = server_id, .holder = holder, .lease = lease});
-        world_.Say(fmt::format("database: {} starts with epoch {} and says {} ms", holder,
-                               started.epoch, lease.count()));
+        Result<FenceStart> started = fences_.Start(Compared(options));
+        world_.Say(started.ok()
+                       ? fmt::format("database: {} starts with epoch {} and says {} ms",
+                                     options.holder, started.value().epoch, options.lease.count())
+                       : fmt::format("database: {} is refused: {}", options.holder,
+                                     started.error().message()));
         reply(std::move(started));
+      },
+      std::move(answer));
+}
+
+void Database::InTheWay(ProcessId from, const FenceStartOptions& options,
+                        Answer<std::vector<LiveServer>> answer) {
+  Ask<std::vector<LiveServer>>(
+      from, [this, options](auto reply) { reply(fences_.InTheWay(Compared(options))); },
+      std::move(answer));
+}
+
+void Database::EvictSilent(ProcessId from, const LiveServer& seen, Answer<bool> answer) {
+  Ask<bool>(
+      from,
+      [this, seen](auto reply) {
+        if (Busy(seen.server_id)) {
+          reply(Error(ErrorCode::kUnavailable, "lock time-out"));
+          return;
+        }
+        const bool evicted = fences_.EvictSilent(seen);
+        world_.Say(fmt::format("database: server {} epoch {}, silent, is {}", seen.server_id,
+                               seen.epoch, evicted ? "evicted" : "not evicted"));
+        reply(evicted);
       },
       std::move(answer));
 }
@@ -104,28 +136,27 @@ void Database::Finish(ProcessId from, std::int32_t server_id, std::int64_t epoch
       std::move(answer));
 }
 
-void Database::ReadTerm(ProcessId from, std::int32_t shard, Answer<FenceTable::TermRow> answer) {
-  Ask<FenceTable::TermRow>(
+void Database::ReadTerm(ProcessId from, std::int32_t shard, Answer<Fence::TermRow> answer) {
+  Ask<Fence::TermRow>(
       from, [this, shard](auto reply) { reply(fences_.ReadTerm(shard)); }, std::move(answer));
 }
 
-void Database::RaiseTerm(ProcessId from, std::int32_t shard, Answer<std::int64_t> answer) {
-  const std::string holder = world_.name(from);
-  ReadTerm(from, shard, [this, from, shard, holder, answer](Result<FenceTable::TermRow> row) {
-    if (!row.ok() || row.value().holder == holder) {
+void Database::RaiseTerm(ProcessId from, const GlobalStart& start, Answer<std::int64_t> answer) {
+  ReadTerm(from, start.shard, [this, from, start, answer](Result<Fence::TermRow> row) {
+    if (!row.ok() || row.value().holder == start.holder) {
       answer(row.ok() ? Result<std::int64_t>(row.value().term) : Result<std::int64_t>(row.error()));
       return;
     }
     const std::int64_t expected = row.value().term;
     Ask<std::int64_t>(
         from,
-        [this, shard, expected, holder](auto reply) {
-          if (!fences_.RaiseTermFrom(shard, expected, holder)) {
-            reply(Error(ErrorCode::kUnavailable, "somebody else raised the term"));
+        [this, start, expected](auto reply) {
+          if (const Result<void> raised = fences_.RaiseTermFrom(start, expected); !raised.ok()) {
+            reply(Error(ErrorCode::kUnavailable, raised.error().message()));
             return;
           }
-          world_.Say(
-              fmt::format("database: shard {} has term {} of {}", shard, expected + 1, holder));
+          world_.Say(fmt::format("database: shard {} has term {} of {}", start.shard, expected + 1,
+                                 start.holder));
           reply(expected + 1);
         },
         answer);

@@ -4,7 +4,6 @@
 
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,6 +30,9 @@ struct DatabaseOptions {
   bool unsafe_no_fence = false;
   bool unsafe_no_sequence = false;
   bool unsafe_no_fenced_leases = false;
+  bool unsafe_no_cluster_row = false;
+  bool unsafe_no_table_ids = false;
+  bool unsafe_no_alone = false;
 };
 
 // A transaction of the workload: what it did, and what became of it.
@@ -61,11 +63,13 @@ class Database {
   template <typename T>
   using Answer = std::function<void(Result<T>)>;
 
-  void Start(ProcessId from, std::int32_t server_id, std::chrono::milliseconds lease,
-             Answer<FenceStart> answer);
+  void Start(ProcessId from, const FenceStartOptions& options, Answer<FenceStart> answer);
+  void InTheWay(ProcessId from, const FenceStartOptions& options,
+                Answer<std::vector<LiveServer>> answer);
+  void EvictSilent(ProcessId from, const LiveServer& seen, Answer<bool> answer);
   void Finish(ProcessId from, std::int32_t server_id, std::int64_t epoch, Answer<bool> answer);
-  void RaiseTerm(ProcessId from, std::int32_t shard, Answer<std::int64_t> answer);
-  void ReadTerm(ProcessId from, std::int32_t shard, Answer<FenceTable::TermRow> answer);
+  void RaiseTerm(ProcessId from, const GlobalStart& start, Answer<std::int64_t> answer);
+  void ReadTerm(ProcessId from, std::int32_t shard, Answer<Fence::TermRow> answer);
   void Terms(ProcessId from, Answer<std::map<std::int32_t, std::int64_t>> answer);
   void ListLive(ProcessId from, Answer<std::vector<LiveServer>> answer);
   void Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
@@ -99,6 +103,8 @@ class Database {
   template <typename T>
   void Ask(ProcessId from, std::function<void(std::function<void(Result<T>)>)> at_database,
            Answer<T> answer);
+  // What is left of a start's options by the rules that are left out.
+  FenceStartOptions Compared(FenceStartOptions options) const;
   // A flush of the server holds its fence row.
   bool Busy(std::int32_t server_id) const;
   void BeginFlush(Flushing flushing);

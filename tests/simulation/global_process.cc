@@ -128,7 +128,10 @@ void GlobalProcess::Close(global::ConnectionId connection) {
 }
 
 void GlobalProcess::RaiseTerm() {
-  cluster_.database.RaiseTerm(process_, static_cast<std::int32_t>(shard_),
+  cluster_.database.RaiseTerm(process_,
+                              {.shard = static_cast<std::int32_t>(shard_),
+                               .holder = world_.name(process_),
+                               .shards = static_cast<std::int32_t>(cluster_.shard_count)},
                               [this](Result<std::int64_t> term) {
                                 machine_.OnTermRaised(now(), term);
                                 Work();
@@ -137,7 +140,7 @@ void GlobalProcess::RaiseTerm() {
 
 void GlobalProcess::ReadTerm() {
   cluster_.database.ReadTerm(
-      process_, static_cast<std::int32_t>(shard_), [this](Result<FenceTable::TermRow> row) {
+      process_, static_cast<std::int32_t>(shard_), [this](Result<Fence::TermRow> row) {
         machine_.OnTerm(now(), row.ok() ? Result<std::int64_t>(row.value().term)
                                         : Result<std::int64_t>(row.error()));
         Work();

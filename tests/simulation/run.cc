@@ -18,7 +18,12 @@
 #include "tests/simulation/global_process.h"
 #include "tests/simulation/server.h"
 #include "tests/simulation/world.h"
+#include "zeze/base/result.h"
 #include "zeze/global/global_server.h"
+#include "zeze/global/silence_watch.h"
+#include "zeze/storage/cluster_check.h"
+#include "zeze/storage/fence.h"
+#include "zeze/storage/fence_table.h"
 
 namespace zeze::simulation {
 
@@ -37,7 +42,10 @@ class Life {
                   {.evict_kills_sessions = world_.Chance(0.7),
                    .unsafe_no_fence = options.left_out == LeftOut::kFence,
                    .unsafe_no_sequence = options.left_out == LeftOut::kFenceSequence,
-                   .unsafe_no_fenced_leases = options.left_out == LeftOut::kFencedLeases},
+                   .unsafe_no_fenced_leases = options.left_out == LeftOut::kFencedLeases,
+                   .unsafe_no_cluster_row = options.left_out == LeftOut::kClusterRow,
+                   .unsafe_no_table_ids = options.left_out == LeftOut::kTableIds,
+                   .unsafe_no_alone = options.left_out == LeftOut::kAlone},
                   works_),
         cluster_{.world = world_,
                  .database = database_,
@@ -53,7 +61,8 @@ class Life {
                        .no_connection_order = options.left_out == LeftOut::kConnectionOrder,
                        .no_load_stamp = options.left_out == LeftOut::kLoadStamp,
                        .no_start_term = options.left_out == LeftOut::kStartTerm,
-                       .announce_lowered = options.left_out == LeftOut::kAnnounceUnsaved};
+                       .announce_lowered = options.left_out == LeftOut::kAnnounceUnsaved,
+                       .no_shard_order = options.left_out == LeftOut::kClusterRow};
     global_options_.unsafe_free_at_once = options.left_out == LeftOut::kWaitBeforeFreeing;
     global_options_.unsafe_ignore_start_term = cluster_.unsafe.no_start_term;
     global_options_.unsafe_own_lease = options.left_out == LeftOut::kServerLease;
@@ -80,6 +89,7 @@ class Life {
       }
       for (std::size_t worker = 0; worker < kWorkers; ++worker) NextWork(worker);
       PlanFaults();
+      MendTableIds();
       world_.Run(kTrouble);
       Calm();
       Verify(report);
@@ -98,12 +108,60 @@ class Life {
   }
 
  private:
+  // People make mistakes, until they see that a server does not start.
+  ServerConfig SomeConfig() {
+    ServerConfig config = cluster_.RightConfig();
+    if (calm_ || !world_.Chance(0.1)) return config;
+    switch (world_.Below(4)) {
+      case 0:
+        return {.alone = true};
+      case 1:
+        std::reverse(config.globals.begin(), config.globals.end());
+        break;
+      case 2:
+        config.globals.resize(1);
+        break;
+      default:
+        config.other_table = world_.Chance(0.3) ? 'd' : 'k';
+    }
+    return config;
+  }
+
+  void EndMisconfigured() {
+    for (const auto& server : cluster_.servers) {
+      if (!server->alive() || server->config() == cluster_.RightConfig()) continue;
+      world_.Say(fmt::format("{} is configured anew", world_.name(server->process())));
+      world_.Kill(server->process());
+    }
+  }
+
+  // If the first server of all had the wrong id of a table, the others do not start: people change
+  // it, once nobody lives (rule 55).
+  void MendTableIds() {
+    const std::map<std::string, std::int32_t> right = {{"d", 1}, {"k", 2}};
+    FenceTable& fences = database_.fences();
+    if (!fences.table_ids().empty() && fences.table_ids() != right) {
+      EndMisconfigured();
+      for (const LiveServer& server :
+           mending_.Look(world_.now(), fences.InTheWay(ChangeOptions())).over) {
+        if (server.fenced) {
+          fences.LeaseOver(server.server_id, server.epoch);
+        } else {
+          fences.EvictSilent(server);
+        }
+      }
+      const Result<void> changed = fences.Change({.tables = {{"d", 1}, {"k", 2}}});
+      world_.Say(changed.ok() ? "people mend the ids of tables" : changed.error().message());
+    }
+    world_.After(kNobody, seconds(1), [this] { MendTableIds(); });
+  }
+
   // --- daemons that start what is gone ---
 
   void Supervise(std::int32_t server_id) {
     Server*& server = current_[static_cast<std::size_t>(server_id)];
     if (server == nullptr || !server->alive()) {
-      cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id));
+      cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id, SomeConfig()));
       server = cluster_.servers.back().get();
     }
     world_.After(kNobody, world_.Between(milliseconds(100), seconds(2)),
@@ -243,7 +301,7 @@ class Life {
   // The old one may be alive and at work.
   void StartTwice(std::int32_t server_id) {
     world_.Say("fault: a second process with the same server id");
-    cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id));
+    cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id, SomeConfig()));
     current_[static_cast<std::size_t>(server_id)] = cluster_.servers.back().get();
   }
 
@@ -337,6 +395,7 @@ class Life {
   void Calm() {
     calm_ = true;
     world_.HealNetwork();
+    EndMisconfigured();
     const Time end = world_.now() + kPatience;
     bool served = false;
     Serve(0, served);
@@ -432,6 +491,7 @@ class Life {
   std::vector<Server*> current_;  // By server id.
   std::size_t fault_count_ = 0;
   bool calm_ = false;
+  global::SilenceWatch mending_{{}};
 };
 
 }  // namespace
@@ -450,6 +510,9 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kFencedLeases, "fenced-leases"},
       {LeftOut::kServerLease, "server-lease"},
       {LeftOut::kOldPeerDeadlock, "old-peer-deadlock"},
+      {LeftOut::kClusterRow, "cluster-row"},
+      {LeftOut::kTableIds, "table-ids"},
+      {LeftOut::kAlone, "alone"},
   };
   return names;
 }

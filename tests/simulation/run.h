@@ -29,6 +29,9 @@ enum class LeftOut : std::uint8_t {
   kFencedLeases,
   kServerLease,
   kOldPeerDeadlock,
+  kClusterRow,
+  kTableIds,
+  kAlone,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

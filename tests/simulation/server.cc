@@ -43,8 +43,10 @@ const char* Name(Right right) {
 
 }  // namespace
 
-std::size_t Cluster::ShardOf(std::string_view key) const {
-  return static_cast<std::size_t>(key.back()) % shard_count;
+ServerConfig Cluster::RightConfig() const {
+  ServerConfig config;
+  for (std::size_t shard = 0; shard < shard_count; ++shard) config.globals.push_back(shard);
+  return config;
 }
 
 Server* Cluster::FindServer(ProcessId process) const {
@@ -87,13 +89,13 @@ class Server::Shard final : public global::AgentOutput {
   }
   void SendAcquire(global::ConnectionId to, std::uint64_t request, std::string_view key,
                    Right wanted) override {
-    Send(to, [request, key = std::string(key), wanted](GlobalProcess& global, LinkId link) {
-      global.machine().OnAcquire(global.now(), link, request, key, wanted);
+    Send(to, [request, lock = server_.LockOf(key), wanted](GlobalProcess& global, LinkId link) {
+      global.machine().OnAcquire(global.now(), link, request, lock, wanted);
     });
   }
   void SendRelease(global::ConnectionId to, std::uint64_t request, std::string_view key) override {
-    Send(to, [request, key = std::string(key)](GlobalProcess& global, LinkId link) {
-      global.machine().OnRelease(global.now(), link, request, key);
+    Send(to, [request, lock = server_.LockOf(key)](GlobalProcess& global, LinkId link) {
+      global.machine().OnRelease(global.now(), link, request, lock);
     });
   }
   void SendKeepAlive(global::ConnectionId to) override {
@@ -108,8 +110,8 @@ class Server::Shard final : public global::AgentOutput {
   }
   void SendReduced(global::ConnectionId to, std::uint64_t serial, std::string_view key,
                    Right now) override {
-    Send(to, [serial, key = std::string(key), now](GlobalProcess& global, LinkId link) {
-      global.machine().OnReduced(global.now(), link, serial, key, now);
+    Send(to, [serial, lock = server_.LockOf(key), now](GlobalProcess& global, LinkId link) {
+      global.machine().OnReduced(global.now(), link, serial, lock, now);
     });
   }
   void Close(global::ConnectionId connection) override {
@@ -119,14 +121,14 @@ class Server::Shard final : public global::AgentOutput {
   std::vector<global::HeldRight> Rights() override {
     std::vector<global::HeldRight> rights;
     for (const auto& [key, record] : server_.records_) {
-      if (server_.cluster_.ShardOf(key) != number_ || record.releasing) continue;
+      if (server_.ShardOf(key) != number_ || record.releasing) continue;
       const Right right = server_.cluster_.unsafe.announce_lowered ? record.right : record.book;
-      if (right != Right::kInvalid) rights.push_back({.key = key, .right = right});
+      if (right != Right::kInvalid) rights.push_back({.key = server_.LockOf(key), .right = right});
     }
     return rights;
   }
-  void Granted(std::uint64_t request, std::string_view key, Right right) override {
-    const std::string copy(key);
+  void Granted(std::uint64_t request, std::string_view lock, Right right) override {
+    const std::string copy = server_.KeyOf(lock);
     if (!server_.cluster_.unsafe.no_connection_order) {
       server_.Granted(request, copy, right);
       return;
@@ -135,36 +137,37 @@ class Server::Shard final : public global::AgentOutput {
     server_.world_.After(server_.process_, server_.world_.NetworkDelay(),
                          [this, request, copy, right] { server_.Granted(request, copy, right); });
   }
-  void Failed(std::uint64_t request, std::string_view key, global::AcquireFailure) override {
+  void Failed(std::uint64_t request, std::string_view lock, global::AcquireFailure) override {
     server_.requests_.erase(request);
-    Record& record = server_.RecordOf(std::string(key));
+    Record& record = server_.RecordOf(server_.KeyOf(lock));
     record.acquiring = false;
     Wake(server_.world_, server_.process_, record, milliseconds(50));
   }
-  void Released(std::uint64_t request, std::string_view key) override {
+  void Released(std::uint64_t request, std::string_view lock) override {
     server_.requests_.erase(request);
-    Record& record = server_.RecordOf(std::string(key));
+    Record& record = server_.RecordOf(server_.KeyOf(lock));
     record.releasing = false;
     Wake(server_.world_, server_.process_, record);
   }
-  void Reduce(global::ConnectionId from, std::uint64_t serial, std::string_view key,
+  void Reduce(global::ConnectionId from, std::uint64_t serial, std::string_view lock,
               Right to) override {
-    server_.Reduce(number_, from, serial, std::string(key), to, server_.world_.now() + kHold);
+    server_.Reduce(number_, from, serial, server_.KeyOf(lock), to, server_.world_.now() + kHold);
   }
   void Fenced() override { server_.End("Global says that it is fenced"); }
 
  private:
   void Send(LinkId link, std::function<void(GlobalProcess&, LinkId)> deliver) {
     Cluster& cluster = server_.cluster_;
-    server_.world_.Send(link, server_.process_,
-                        [&cluster, link, number = number_, deliver = std::move(deliver)] {
-                          for (const auto& global : cluster.globals[number]) {
-                            if (global->HasLink(link)) {
-                              deliver(*global, link);
-                              global->Work();
-                            }
-                          }
-                        });
+    server_.world_.Send(
+        link, server_.process_,
+        [&cluster, link, number = server_.config_.globals[number_], deliver = std::move(deliver)] {
+          for (const auto& global : cluster.globals[number]) {
+            if (global->HasLink(link)) {
+              deliver(*global, link);
+              global->Work();
+            }
+          }
+        });
   }
 
   Server& server_;
@@ -174,13 +177,15 @@ class Server::Shard final : public global::AgentOutput {
 
 // --- life ----------------------------------------------------------------------------------------
 
-Server::Server(Cluster& cluster, std::int32_t server_id)
+Server::Server(Cluster& cluster, std::int32_t server_id, ServerConfig config)
     : cluster_(cluster),
       world_(cluster.world),
       server_id_(server_id),
       process_(cluster.world.StartProcess(fmt::format("server{}", server_id))),
-      says_lease_(cluster.world.Chance(0.8)),
-      lease_(says_lease_ ? SomeLease(cluster.world) : cluster.silent_lease) {
+      config_(std::move(config)),
+      says_lease_(config_ != cluster.RightConfig() || cluster.world.Chance(0.8)),
+      lease_(says_lease_ ? SomeLease(cluster.world) : cluster.silent_lease),
+      watch_(cluster.silent_lease) {
   world_.After(process_, Time{0}, [this] { Boot(); });
 }
 
@@ -224,23 +229,83 @@ Right Server::UsableRight(const std::string& key) const {
 }
 
 global::GlobalAgent* Server::agent(std::size_t shard) {
-  return shard < shards_.size() ? &shards_[shard]->agent() : nullptr;
+  const auto at = std::find(config_.globals.begin(), config_.globals.end(), shard);
+  const auto place = static_cast<std::size_t>(at - config_.globals.begin());
+  return place < shards_.size() ? &shards_[place]->agent() : nullptr;
+}
+
+std::size_t Server::ShardOf(std::string_view key) const {
+  return static_cast<std::size_t>(key.back()) % config_.globals.size();
+}
+
+std::string Server::LockOf(std::string_view key) const {
+  std::string lock(key);
+  if (lock.front() == config_.other_table) lock.front() = 'x';
+  return lock;
+}
+
+std::string Server::KeyOf(std::string_view lock) const {
+  std::string key(lock);
+  if (key.front() == 'x') key.front() = config_.other_table;
+  return key;
+}
+
+FenceStartOptions Server::StartOptions() const {
+  return {.server_id = server_id_,
+          .holder = world_.name(process_),
+          .lease = said_lease(),
+          .shards = config_.alone ? 0 : static_cast<std::int32_t>(config_.globals.size()),
+          .tables = {{.name = "d", .id = config_.other_table == 'd' ? 3 : 1},
+                     {.name = "k", .id = config_.other_table == 'k' ? 3 : 2}}};
 }
 
 void Server::Boot() {
-  cluster_.database.Start(process_, server_id_, said_lease(), [this](Result<FenceStart> started) {
+  for (std::size_t place = 0; place < config_.globals.size(); ++place) {
+    // Each Global says at the greeting which shard it is.
+    if (config_.globals[place] == place || cluster_.unsafe.no_shard_order) continue;
+    End("it lists its Globals in another order");
+    return;
+  }
+  cluster_.database.Start(process_, StartOptions(), [this](Result<FenceStart> started) {
     if (started.ok()) {
       Booted(started.value());
+    } else if (started.error().code() == ErrorCode::kInUse) {
+      ClearTheWay();
+    } else if (started.error().code() == ErrorCode::kIncompatible) {
+      End(started.error().message());
     } else {
       world_.After(process_, milliseconds(100), [this] { Boot(); });
     }
   });
 }
 
+// Rule 54.
+void Server::ClearTheWay() {
+  cluster_.database.InTheWay(
+      process_, StartOptions(), [this](Result<std::vector<LiveServer>> servers) {
+        if (servers.ok()) {
+          const auto verdict = watch_.Look(world_.LocalTime(process_), servers.value());
+          if (!verdict.alive.empty()) {
+            End(fmt::format("server {} is in its way and lives", verdict.alive.front().server_id));
+            return;
+          }
+          for (const LiveServer& server : verdict.over) {
+            const auto ignore = [](const Result<bool>&) {};
+            if (server.fenced) {
+              cluster_.database.LeaseOver(process_, server.server_id, server.epoch, ignore);
+            } else {
+              cluster_.database.EvictSilent(process_, server, ignore);
+            }
+          }
+        }
+        world_.After(process_, milliseconds(100), [this] { Boot(); });
+      });
+}
+
 void Server::Booted(const FenceStart& start) {
   epoch_ = start.epoch;
   started_ = true;
-  for (std::size_t shard = 0; shard < cluster_.shard_count; ++shard) {
+  for (std::size_t shard = 0; shard < config_.globals.size(); ++shard) {
     const auto term = start.terms.find(static_cast<std::int32_t>(shard));
     shards_.push_back(std::make_unique<Shard>(
         *this, shard,
@@ -254,6 +319,10 @@ void Server::Booted(const FenceStart& start) {
   KeepLease();
   KeepTerms();
   KeepSaving();
+  // People notice that the others do not start.
+  if (config_.alone) {
+    world_.After(process_, world_.Between(seconds(1), seconds(6)), [this] { Stop(); });
+  }
 }
 
 // The rest of its life is over; what it has not saved is lost. Its daemon starts another one.
@@ -267,7 +336,7 @@ void Server::KeepConnected(std::size_t shard) {
   global::GlobalAgent& agent = shards_[shard]->agent();
   if (agent.connection() == 0) {
     std::vector<GlobalProcess*> choices;
-    for (const auto& global : cluster_.globals[shard]) {
+    for (const auto& global : cluster_.globals[config_.globals[shard]]) {
       if (global->alive() && world_.Reachable(process_, global->process())) {
         choices.push_back(global.get());
       }
@@ -315,7 +384,8 @@ void Server::KeepTerms() {
   cluster_.database.Terms(process_, [this](Result<std::map<std::int32_t, std::int64_t>> terms) {
     if (terms.ok() && !cluster_.unsafe.no_start_term && !old_peer()) {
       for (const auto& [shard, term] : terms.value()) {
-        shards_[static_cast<std::size_t>(shard)]->agent().OnTerm(term);
+        const auto place = static_cast<std::size_t>(shard);
+        if (place < shards_.size()) shards_[place]->agent().OnTerm(term);
       }
     }
     world_.After(process_, seconds(1), [this] { KeepTerms(); });
@@ -402,6 +472,7 @@ void Server::Again(const Running& run) {
 bool Server::Prepare(const Running& run, const std::string& key, Right wanted) {
   Record& record = RecordOf(key);
   if (record.right >= wanted && record.loaded) return true;
+  if (config_.alone && record.right < wanted) Install(key, Right::kModify);
   record.waiting.emplace_back([this, run] { Step(run); });
   if (record.acquiring || record.releasing || record.reducing > 0) return false;
   if (record.right < wanted) {
@@ -409,7 +480,7 @@ bool Server::Prepare(const Running& run, const std::string& key, Right wanted) {
     record.acquiring = true;
     const std::uint64_t request = ++last_request_;
     requests_[request] = key;
-    shards_[cluster_.ShardOf(key)]->agent().Acquire(request, key, wanted);
+    shards_[ShardOf(key)]->agent().Acquire(request, key, wanted);
   } else if (!record.loading) {
     Load(key);
   }
@@ -594,8 +665,8 @@ void Server::AnswerReduce(const ReduceWaiter& waiter) {
   Record& record = RecordOf(waiter.key);
   --record.reducing;
   record.book = record.right;
-  shards_[cluster_.ShardOf(waiter.key)]->agent().Reduced(waiter.connection, waiter.serial,
-                                                         waiter.key, record.right);
+  shards_[ShardOf(waiter.key)]->agent().Reduced(waiter.connection, waiter.serial, waiter.key,
+                                                record.right);
   Wake(world_, process_, record);
 }
 
@@ -616,10 +687,11 @@ void Server::EvictSomething() {
   record.list.clear();
   record.version = NextVersion();
   record.flushed_version = record.version;
+  if (config_.alone) return;
   record.releasing = true;
   const std::uint64_t request = ++last_request_;
   requests_[request] = key;
-  shards_[cluster_.ShardOf(key)]->agent().Release(request, key);
+  shards_[ShardOf(key)]->agent().Release(request, key);
 }
 
 }  // namespace zeze::simulation

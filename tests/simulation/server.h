@@ -24,12 +24,23 @@
 #include "zeze/global/directory.h"
 #include "zeze/global/lease.h"
 #include "zeze/global/messages.h"
+#include "zeze/global/silence_watch.h"
+#include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::simulation {
 
 class Server;
 class GlobalProcess;
+
+// How people have configured a server; the defaults of a cluster are right.
+struct ServerConfig {
+  bool alone = false;                // It lists no Global.
+  std::vector<std::size_t> globals = {};  // The shards of the Globals it lists, in its order.
+  char other_table = 0;              // The table, a key's first letter, that has another id here.
+
+  bool operator==(const ServerConfig&) const = default;
+};
 
 // What the servers of a run share.
 struct Cluster {
@@ -46,7 +57,7 @@ struct Cluster {
   std::vector<std::vector<std::unique_ptr<GlobalProcess>>>
       globals;  // By shard; the last is newest.
 
-  std::size_t ShardOf(std::string_view key) const;
+  ServerConfig RightConfig() const;
   Server* FindServer(ProcessId process) const;
   // I3: no other process that may still use it has a right beside this one.
   void CheckSingleWriter(const Server& server, const std::string& key, Right right) const;
@@ -59,12 +70,13 @@ struct Cluster {
     bool no_load_stamp = false;
     bool no_start_term = false;
     bool announce_lowered = false;
+    bool no_shard_order = false;
   } unsafe;
 };
 
 class Server {
  public:
-  Server(Cluster& cluster, std::int32_t server_id);
+  Server(Cluster& cluster, std::int32_t server_id, ServerConfig config);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -77,6 +89,7 @@ class Server {
   // May answer.
   bool active() const;
   bool dirty() const;
+  const ServerConfig& config() const { return config_; }
   std::string Describe() const;
 
   // A right that it may use now.
@@ -132,7 +145,15 @@ class Server {
   };
   using Running = std::shared_ptr<Run_>;
 
+  // The Global that this server asks for a key, by its place in the list.
+  std::size_t ShardOf(std::string_view key) const;
+  // The name of a key's lock, which has the id of its table in it, and back.
+  std::string LockOf(std::string_view key) const;
+  std::string KeyOf(std::string_view lock) const;
+
+  FenceStartOptions StartOptions() const;
   void Boot();
+  void ClearTheWay();
   void Booted(const FenceStart& start);
   void KeepConnected(std::size_t shard);
   void KeepLease();
@@ -178,6 +199,7 @@ class Server {
   World& world_;
   const std::int32_t server_id_;
   const ProcessId process_;
+  const ServerConfig config_;
   std::int64_t epoch_ = 0;
   bool started_ = false;
   bool stopping_ = false;
@@ -185,6 +207,7 @@ class Server {
   int running_ = 0;
   const bool says_lease_;
   global::Lease lease_;
+  global::SilenceWatch watch_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::map<std::string, Record> records_;
   std::uint64_t last_version_ = 0;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -46,6 +47,7 @@ struct GlobalArguments {
   std::string ip;
   std::uint16_t port = 5002;
   std::int32_t shard = 0;
+  std::int32_t shards = 0;
   std::int64_t lease_ms = 6000;
   std::int64_t silence_ms = 1000;
   std::int64_t unfenced_wait_ms = 0;
@@ -161,6 +163,7 @@ int RunGlobal(const GlobalArguments& arguments) {
       AlertOptionsOf(arguments.alerts, fmt::format("global {}", arguments.shard)));
   IoThreads io({.name = "global-io"});
   options.shard = arguments.shard;
+  options.shards = arguments.shards;
   options.acceptor.ip = arguments.ip;
   options.acceptor.port = arguments.port;
   Result<TlsContextPtr> tls =
@@ -184,6 +187,12 @@ int RunGlobal(const GlobalArguments& arguments) {
     };
   }
   options.deposed = [self = getpid()] { kill(self, SIGUSR2); };
+  std::promise<Error> refused;
+  std::future<Error> refusal = refused.get_future();
+  options.refused = [&refused, self = getpid()](const Error& why) {
+    refused.set_value(why);
+    kill(self, SIGUSR2);
+  };
   global::GlobalService service(io, *storage.value()->fence(), pool, std::move(options));
   if (Result<void> started = service.Start(); !started.ok()) return Fail(started.error());
   std::cout << "listening on port " << service.address().port() << '\n' << std::flush;
@@ -191,6 +200,9 @@ int RunGlobal(const GlobalArguments& arguments) {
   sigwait(&signals, &signal);
   service.Stop();
   if (signal != SIGUSR2) return 0;
+  if (refusal.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    return Fail(refusal.get());
+  }
   std::cerr << "zeze global: another process has taken over shard " << arguments.shard << '\n';
   return 1;
 }
@@ -232,6 +244,12 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, INT32_MAX))
       ->capture_default_str();
   command
+      ->add_option("--shards", arguments->shards,
+                   "How many Globals share the keys; the first Global of a cluster says it to the "
+                   "database, later ones are compared with that (default: what the database says, "
+                   "1 if it is new)")
+      ->check(CLI::Range(1, INT32_MAX));
+  command
       ->add_option("--lease", arguments->lease_ms,
                    "Milliseconds; of servers of earlier builds, which do not say theirs: at least "
                    "as long as theirs")
@@ -261,8 +279,9 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   AddOperatorOptions(*command, *arguments);
   command->footer(
-      "Example:\n"
-      "  zeze global --database postgresql://zeze:secret@db/game --port 5002");
+      "Examples:\n"
+      "  zeze global --database postgresql://zeze:secret@db/game --port 5002\n"
+      "  zeze global --database postgresql://zeze:secret@db/game --shard 1 --shards 2 --port 5003");
   command->callback([arguments, &exit_code] { exit_code = RunGlobal(*arguments); });
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/cli/admin_command.h"
+#include "tools/cli/cluster_command.h"
 #include "tools/cli/config_command.h"
 #include "tools/cli/daemon_command.h"
 #include "tools/cli/global_command.h"
@@ -108,6 +109,7 @@ int Main(int argc, const char* const* argv) {
 #endif
   cli::AddConfigCommand(app, exit_code);
   cli::AddGlobalCommand(app, exit_code);
+  cli::AddClusterCommand(app, exit_code);
   cli::AddServiceManagerCommand(app, exit_code);
   cli::AddLinkdCommand(app, exit_code);
   cli::AddAdminCommand(app, exit_code);

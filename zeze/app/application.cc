@@ -318,14 +318,7 @@ Result<void> Application::Start() {
       return added;
     }
   }
-  if (client_ != nullptr) {
-    if (Result<void> joined = client_->Start(*engine_); !joined.ok()) return joined;
-  }
-  if (Result<void> fits = CheckAndSaveSchema(*storage_, tables_,
-                                             {.reuse_variable_ids = options_.reuse_variable_ids});
-      !fits.ok()) {
-    return fits;
-  }
+  if (Result<void> joined = JoinCluster(); !joined.ok()) return joined;
   Result<void> running;
   try {
     running = StartParts();
@@ -338,6 +331,22 @@ Result<void> Application::Start() {
     ZEZE_LOG_ERROR("{} did not start, nor stop in order: {}", name_, stopped.error().message());
   }
   return running;
+}
+
+// A schema that does not fit is refused before anything is raised, so that nobody is fenced by it.
+Result<void> Application::JoinCluster() {
+  SchemaOptions schema{.reuse_variable_ids = options_.reuse_variable_ids};
+  if (client_ == nullptr) return CheckAndSaveSchema(*storage_, tables_, schema);
+  const Result<std::string> change = ExclusiveSchemaChange(*storage_, tables_, schema);
+  if (!change.ok()) return change.error();
+  Result<void> joined = client_->Start(*engine_, change.value());
+  if (!joined.ok()) return joined;
+  schema.exclusive = !change.value().empty();
+  schema.still_exclusive = [this] { return storage_->fence()->Renew(); };
+  if (Result<void> saved = CheckAndSaveSchema(*storage_, tables_, schema); !saved.ok()) {
+    return saved;
+  }
+  return schema.exclusive ? client_->Share() : Result<void>();
 }
 
 std::unique_ptr<ThreadPool> Application::MakePool(ThreadPool::Options options,

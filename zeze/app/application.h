@@ -156,7 +156,8 @@ class Application {
   void AddTable(TableBase& table);
 
   // Compares the stored schema with the program's and refuses an incompatible change, naming every
-  // problem; opens the tables; begins to connect to the service manager, without waiting for it;
+  // problem; compares the configuration with the cluster in the database, and refuses what differs,
+  // naming both sides (nobody is fenced by a start that is refused); opens the tables; begins to connect to the service manager, without waiting for it;
   // starts modules in the order they were added. Errors name what cannot be: an option out of
   // range, more threads than the machine gives, a module that does not start or throws. What was
   // started is stopped again then. Once.
@@ -241,6 +242,7 @@ class Application {
     return *part;
   }
   Result<void> CheckOptions() const;
+  Result<void> JoinCluster();
   Result<void> StartParts();
   void StartPools();
   std::unique_ptr<ThreadPool> MakePool(ThreadPool::Options options, const char* setting);

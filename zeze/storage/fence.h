@@ -13,7 +13,8 @@
 //   fence.Finish();                                 // After the last flush of an orderly stop.
 //
 //   // A Global:
-//   std::int64_t term = fence.RaiseTerm(shard, "host 10.0.0.1 pid 4711 start 1").value();
+//   std::int64_t term =
+//       fence.RaiseTerm({.shard = 0, .holder = "host 10.0.0.1 pid 4711 start 1"}).value();
 //   for (const LiveServer& server : fence.ListLive().value()) ...   // Announce again, or Evict.
 
 #pragma once
@@ -26,20 +27,36 @@
 #include <vector>
 
 #include "zeze/base/result.h"
+#include "zeze/storage/cluster.h"
 
 namespace zeze {
 
 struct FenceStartOptions {
   std::int32_t server_id = 0;
-  std::string holder;  // Host, process and time, for people who look at the table.
+  std::string holder = {};  // Host, process and time, for people who look at the table.
   // How long it may use its rights after a renewal, at most; a part of a millisecond counts as one.
   // Who frees its rights waits for so long, whatever that one is configured for (hole 31). 0: it
   // does not say.
   std::chrono::milliseconds lease{0};
+  // 16 random bytes by which it proves to a Global that it is the process of this epoch (rule 57).
+  std::string secret = {};
+
+  // How many Globals it is configured with. 0: none, it needs the database for itself (rule 54).
+  // Absent: it does not say, and nothing is compared but its tables; for tests and tools.
+  std::optional<std::int32_t> shards = std::nullopt;
+  // It may make the row of the cluster although it is not alone: nobody else will, because its
+  // Globals are of Zeze 1.6.
+  bool makes_cluster = false;
+  // Its stored tables, with the ids that their locks have (rule 53).
+  std::vector<StoredTable> tables = {};
+  // It starts as if it were alone, to change definitions (rule 55), until Fence::Share.
+  bool exclusive = false;
+  std::string exclusive_for = {};  // What for: the beginning of a sentence for people.
 };
 
 struct FenceStart {
   std::int64_t epoch = 0;
+  std::string cluster = {};  // Identity of the cluster; empty if there is none yet.
   // The term of each Global shard at that moment. The server attaches only to Globals of these
   // terms: one that took over later lists this server and expects it.
   std::map<std::int32_t, std::int64_t> terms;
@@ -54,8 +71,22 @@ struct LiveServer {
   bool fenced = false;
   // What this very epoch said when it started. 0: nothing; it is of an earlier build.
   std::chrono::milliseconds lease{0};
+  // How many renewals of its lease have been written; 0 if it is fenced.
+  std::int64_t renew_seq = 0;
 
   bool operator==(const LiveServer&) const = default;
+};
+
+// A Global that begins.
+struct GlobalStart {
+  std::int32_t shard = 0;
+  std::string holder = {};  // Unique to this start of this process.
+  // How many shards it believes there are. 0: as many as the database says.
+  std::int32_t shards = 0;
+  // 16 random bytes by which it proves to servers that it is the Global of this term (rule 57).
+  std::string secret = {};
+
+  bool operator==(const GlobalStart&) const = default;
 };
 
 enum class EvictOutcome : std::uint8_t {
@@ -77,7 +108,21 @@ class Fence {
   // 42), and notes its lease for as long as this epoch is listed. An older process of the same id
   // is fenced by that. Every Flush of the storage is of this epoch from now on. Once in the life of
   // a storage.
+  // Compared in the same transaction, before anything is raised (rules 52 to 54): protocol, number
+  // of shards, ids of tables, alone or not. Errors also: kIncompatible (the message names both sides
+  // and how to change each), kInUse (servers in the way, see InTheWay); nobody is fenced then.
   virtual Result<FenceStart> Start(const FenceStartOptions& options) = 0;
+
+  // The end of an exclusive start: other servers may start from now on. Errors: also kFenced.
+  virtual Result<void> Share() = 0;
+
+  // Why Start with these options would answer kInUse.
+  virtual Result<std::vector<LiveServer>> InTheWay(const FenceStartOptions& options) = 0;
+
+  // Takes the epoch from a live server that was in the way and has not renewed its lease since
+  // `seen`, for as long as a lease can last: its lease is over, so it is not listed as fenced either.
+  // False: it has renewed, or is another epoch.
+  virtual Result<bool> EvictSilent(const LiveServer& seen) = 0;
 
   // An empty flush, on a connection of its own: it waits neither for a flush nor does it delay one.
   // Success proves that the epoch was valid at some moment after the call began.
@@ -93,9 +138,11 @@ class Fence {
   // A new, higher term of the shard; the first is 1. Who raised it is the shard's only Global
   // (rule 43). By compare-and-swap under the name of the holder, which is unique to this start of
   // this process: if the term is the holder's already, that one is returned, and a copy of the
-  // request that was stuck somewhere and arrives later changes nothing (hole 27).
-  // Errors: also kConflict (somebody else raised it meanwhile: repeat, or stand back).
-  virtual Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) = 0;
+  // request that was stuck somewhere and arrives later changes nothing (hole 27). Makes the row of
+  // the cluster if there is none (rule 51).
+  // Errors: also kConflict (somebody else raised it meanwhile: repeat, or stand back),
+  // kIncompatible (the cluster has another number of shards; nothing was raised).
+  virtual Result<std::int64_t> RaiseTerm(const GlobalStart& start) = 0;
 
   // Every server that has started and neither finished nor been fenced, and every fenced epoch
   // whose lease nobody has seen to be over. Includes every server whose Start may have seen an
@@ -115,15 +162,32 @@ class Fence {
 
   // --- everybody ---
 
-  // The server's epoch, 0 if it never started; whether it is live.
+  // The server's epoch, 0 if it never started; whether it is live; what it proves itself by. An
+  // epoch of an earlier build has no secret.
   struct ServerRow {
     std::int64_t epoch = 0;
     bool live = false;
+    std::string secret = {};
   };
   virtual Result<ServerRow> Read(std::int32_t server_id) = 0;
 
   // The term of each shard.
   virtual Result<std::map<std::int32_t, std::int64_t>> Terms() = 0;
+
+  // Who raised the term of a shard last. Term 0: nobody.
+  struct TermRow {
+    std::int64_t term = 0;
+    std::string holder = {};
+    std::string secret = {};
+  };
+  virtual Result<TermRow> ReadTerm(std::int32_t shard) = 0;
+
+  // What all processes must agree on; absent: nobody has started yet.
+  virtual Result<std::optional<ClusterRow>> Cluster() = 0;
+  // The id of each table that a server has started with, by its name in the database.
+  virtual Result<std::map<std::string, std::int32_t>> TableIds() = 0;
+  // Errors: also kInUse (a server lives, or its lease is open), kIncompatible, kNotFound.
+  virtual Result<void> Change(const ClusterChange& change) = 0;
 
   // Changes when the database may have lost what it acknowledged: restored from a backup, failed
   // over to an asynchronous replica. Then everybody starts anew (rule 48).

@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/cluster.h"
+#include "zeze/storage/cluster_check.h"
 #include "zeze/storage/fence.h"
 
 namespace zeze {
@@ -46,15 +49,81 @@ Error FencedError(std::int32_t server_id, std::int64_t epoch, const FenceLaneRow
                       row.live ? "live" : "not live")};
 }
 
-FenceStart FenceTable::Start(const FenceStartOptions& options) {
+Result<FenceStart> FenceTable::Start(const FenceStartOptions& options) {
+  if (Result<void> fits = CheckCluster(cluster_, options); !fits.ok()) return fits.error();
+  for (const StoredTable& table : options.tables) {
+    Result<void> same = CheckTableId(table_ids_, table.name, table);
+    if (!same.ok()) return same.error();
+  }
+  const std::vector<LiveServer> others = InTheWay(options);
+  if (!others.empty()) return InTheWayError(others, options);
+  for (const StoredTable& table : options.tables) table_ids_.emplace(table.name, table.id);
+  if (options.shards.has_value()) {
+    if (!cluster_.has_value()) cluster_ = FirstClusterRow(options);
+    if (cluster_->shards == 0) cluster_->shards = *options.shards;
+  }
   Server& server = servers_[options.server_id];
   if (server.live) server.fenced.emplace(server.epoch, server.lease);
   server.epoch += 1;
   server.live = true;
   server.holder = options.holder;
+  server.secret = options.secret;
   server.lease = options.lease;
   server.flush_seq = {};
-  return {.epoch = server.epoch, .terms = terms_};
+  if (IsExclusive(options) && cluster_.has_value()) {
+    cluster_->alone_server = options.server_id;
+    cluster_->alone_epoch = server.epoch;
+  }
+  return FenceStart{.epoch = server.epoch,
+                    .cluster = cluster_.has_value() ? cluster_->cluster : std::string(),
+                    .terms = terms_};
+}
+
+bool FenceTable::Share(std::int32_t server_id, std::int64_t epoch) {
+  const auto it = servers_.find(server_id);
+  if (it == servers_.end() || it->second.epoch != epoch || !it->second.live) return false;
+  if (cluster_.has_value() && cluster_->alone_server == server_id &&
+      cluster_->alone_epoch == epoch) {
+    cluster_->alone_epoch = 0;
+  }
+  return true;
+}
+
+std::vector<LiveServer> FenceTable::InTheWay(const FenceStartOptions& options) const {
+  return ServersInTheWay(cluster_, ListLive(), options);
+}
+
+bool FenceTable::EvictSilent(const LiveServer& seen) {
+  const auto it = servers_.find(seen.server_id);
+  if (it == servers_.end()) return false;
+  Server& server = it->second;
+  const auto renew = static_cast<std::size_t>(FenceLane::kRenew);
+  if (server.epoch != seen.epoch || !server.live || server.flush_seq.at(renew) != seen.renew_seq) {
+    return false;
+  }
+  server.epoch += 1;
+  server.live = false;
+  return true;
+}
+
+Result<void> FenceTable::Change(const ClusterChange& change) {
+  Result<ClusterRow> changed = ChangedCluster(cluster_, change);
+  if (!changed.ok()) return changed.error();
+  const FenceStartOptions options = ChangeOptions();
+  const std::vector<LiveServer> others = InTheWay(options);
+  if (!others.empty()) return InTheWayError(others, options);
+  for (const auto& [name, id] : change.tables) {
+    if (!table_ids_.contains(name)) return UnknownTableError(name);
+  }
+  cluster_ = std::move(changed).value();
+  for (const auto& [name, id] : change.tables) {
+    if (id.has_value()) {
+      table_ids_[name] = *id;
+    } else {
+      table_ids_.erase(name);
+    }
+  }
+  return {};
 }
 
 bool FenceTable::Finish(std::int32_t server_id, std::int64_t epoch) {
@@ -68,21 +137,26 @@ std::int64_t FenceTable::RaiseTerm(std::int32_t shard) {
   return ++terms_[shard];
 }
 
-FenceTable::TermRow FenceTable::ReadTerm(std::int32_t shard) const {
+Fence::TermRow FenceTable::ReadTerm(std::int32_t shard) const {
   const auto term = terms_.find(shard);
   if (term == terms_.end()) return {};
   const auto holder = term_holders_.find(shard);
-  return {.term = term->second,
-          .holder = holder == term_holders_.end() ? std::string() : holder->second};
+  if (holder == term_holders_.end()) return {.term = term->second};
+  return {.term = term->second, .holder = holder->second.holder, .secret = holder->second.secret};
 }
 
-bool FenceTable::RaiseTermFrom(std::int32_t shard, std::int64_t expected,
-                               const std::string& holder) {
-  std::int64_t& term = terms_[shard];
-  if (term != expected) return false;
-  term = expected + 1;
-  term_holders_[shard] = holder;
-  return true;
+Result<void> FenceTable::RaiseTermFrom(const GlobalStart& start, std::int64_t expected) {
+  const std::int32_t shard_max = terms_.empty() ? -1 : terms_.rbegin()->first;
+  const Result<std::int32_t> shards = CheckShards(cluster_, shard_max, start);
+  if (!shards.ok()) return shards.error();
+  if (ReadTerm(start.shard).term != expected) {
+    return Error(ErrorCode::kConflict, "somebody else raised the term");
+  }
+  if (!cluster_.has_value()) cluster_ = ClusterRow{.cluster = NewClusterId()};
+  cluster_->shards = shards.value();
+  terms_[start.shard] = expected + 1;
+  term_holders_[start.shard] = start;
+  return {};
 }
 
 std::vector<LiveServer> FenceTable::ListLive() const {
@@ -96,7 +170,8 @@ std::vector<LiveServer> FenceTable::ListLive() const {
     live.push_back({.server_id = server_id,
                     .epoch = server.epoch,
                     .holder = server.holder,
-                    .lease = server.lease});
+                    .lease = server.lease,
+                    .renew_seq = server.flush_seq.at(static_cast<std::size_t>(FenceLane::kRenew))});
   }
   return live;
 }
@@ -122,7 +197,7 @@ void FenceTable::LeaseOver(std::int32_t server_id, std::int64_t epoch) {
 Fence::ServerRow FenceTable::Read(std::int32_t server_id) const {
   auto it = servers_.find(server_id);
   if (it == servers_.end()) return {};
-  return {.epoch = it->second.epoch, .live = it->second.live};
+  return {.epoch = it->second.epoch, .live = it->second.live, .secret = it->second.secret};
 }
 
 bool FenceTable::Flush(std::int32_t server_id, FenceLane lane, std::int64_t epoch,

@@ -6,7 +6,7 @@
 // rows, and putting it back is a database that lost history.
 //
 //   FenceTable fences;
-//   const std::int64_t epoch = fences.Start({.server_id = 7, .holder = "host 10.0.0.7"}).epoch;
+//   std::int64_t epoch = fences.Start({.server_id = 7, .holder = "host 10.0.0.7"}).value().epoch;
 //   // A flush: this and its rows are one atomic step, or nothing of both happens.
 //   if (fences.Flush(7, FenceLane::kFlush, epoch, seq + 1)) { rows.Apply(writes); ++seq; }
 //   // Nobody knows whether flush seq + 1 happened: look, then go on or repeat it.
@@ -19,10 +19,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "zeze/base/result.h"
+#include "zeze/storage/cluster.h"
 #include "zeze/storage/fence.h"
 
 namespace zeze {
@@ -63,20 +65,19 @@ class FenceTable {
  public:
   // --- what Fence promises, see there ---
 
-  FenceStart Start(const FenceStartOptions& options);
+  Result<FenceStart> Start(const FenceStartOptions& options);
+  bool Share(std::int32_t server_id, std::int64_t epoch);   // False: fenced.
   bool Finish(std::int32_t server_id, std::int64_t epoch);  // False: fenced.
+  std::vector<LiveServer> InTheWay(const FenceStartOptions& options) const;
+  bool EvictSilent(const LiveServer& seen);
   std::int64_t RaiseTerm(std::int32_t shard);
   std::map<std::int32_t, std::int64_t> Terms() const { return terms_; }  // By shard.
 
-  // Who raised the term last. A Global reads, and raises it if it is not its own already: a copy of
+  // A Global reads who raised the term last, and raises it if it is not its own already: a copy of
   // the request that was stuck somewhere and arrives later changes nothing.
-  struct TermRow {
-    std::int64_t term = 0;
-    std::string holder;
-  };
-  TermRow ReadTerm(std::int32_t shard) const;
-  // False: the term is not `expected` any more.
-  bool RaiseTermFrom(std::int32_t shard, std::int64_t expected, const std::string& holder);
+  Fence::TermRow ReadTerm(std::int32_t shard) const;
+  // kConflict: the term is not `expected` any more.
+  Result<void> RaiseTermFrom(const GlobalStart& start, std::int64_t expected);
 
   std::vector<LiveServer> ListLive() const;  // Ascending by server id.
   EvictOutcome Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
@@ -84,6 +85,9 @@ class FenceTable {
   // Somebody has waited for as long as a lease of this fenced epoch can have lasted.
   void LeaseOver(std::int32_t server_id, std::int64_t epoch);
   Fence::ServerRow Read(std::int32_t server_id) const;
+  const std::optional<ClusterRow>& cluster() const { return cluster_; }
+  const std::map<std::string, std::int32_t>& table_ids() const { return table_ids_; }
+  Result<void> Change(const ClusterChange& change);
 
   // --- a flush, or a renewal in the lane for that ---
 
@@ -101,6 +105,7 @@ class FenceTable {
     std::int64_t epoch = 0;
     bool live = false;
     std::string holder;
+    std::string secret;
     std::chrono::milliseconds lease{0};
     // Older epochs whose leases may not be over, and what they said of these.
     std::map<std::int64_t, std::chrono::milliseconds> fenced;
@@ -111,7 +116,9 @@ class FenceTable {
 
   std::map<std::int32_t, Server> servers_;
   std::map<std::int32_t, std::int64_t> terms_;  // By shard.
-  std::map<std::int32_t, std::string> term_holders_;
+  std::map<std::int32_t, GlobalStart> term_holders_;
+  std::optional<ClusterRow> cluster_;
+  std::map<std::string, std::int32_t> table_ids_;  // By name.
 };
 
 }  // namespace zeze

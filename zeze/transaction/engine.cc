@@ -97,6 +97,14 @@ Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
   return {};
 }
 
+std::vector<StoredTable> Engine::StoredTables() const {
+  std::vector<StoredTable> stored;
+  for (const TableBase* table : tables_) {
+    if (!table->memory()) stored.push_back({.name = table->name_, .id = table->id_});
+  }
+  return stored;
+}
+
 TableBase* Engine::FindTable(std::string_view storage_name) const {
   for (TableBase* table : tables_) {
     if (table->name() == storage_name) return table;

@@ -105,6 +105,9 @@ class Engine {
   // that has an engine, an engine that has started.
   Result<void> AddTable(TableBase& table, TableOptions options = {});
 
+  // The tables that have rows in the storage, with the ids by which their records are locked.
+  std::vector<StoredTable> StoredTables() const;
+
   // Opens the tables in the storage and starts the background threads. Once.
   Result<void> Start();
 

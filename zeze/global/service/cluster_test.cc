@@ -53,11 +53,20 @@ class FailingOver final : public Fence {
     BecomeAnotherCopy(*database_);
     return started;
   }
-  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override {
-    Result<std::int64_t> raised = behind_.RaiseTerm(shard, holder);
+  Result<std::int64_t> RaiseTerm(const GlobalStart& start) override {
+    Result<std::int64_t> raised = behind_.RaiseTerm(start);
     BecomeAnotherCopy(*database_);
     return raised;
   }
+  Result<void> Share() override { return behind_.Share(); }
+  Result<std::vector<LiveServer>> InTheWay(const FenceStartOptions& options) override {
+    return behind_.InTheWay(options);
+  }
+  Result<bool> EvictSilent(const LiveServer& seen) override { return behind_.EvictSilent(seen); }
+  Result<TermRow> ReadTerm(std::int32_t shard) override { return behind_.ReadTerm(shard); }
+  Result<std::optional<ClusterRow>> Cluster() override { return behind_.Cluster(); }
+  Result<std::map<std::string, std::int32_t>> TableIds() override { return behind_.TableIds(); }
+  Result<void> Change(const ClusterChange& change) override { return behind_.Change(change); }
   Result<void> Renew() override { return behind_.Renew(); }
   Result<void> Finish() override { return behind_.Finish(); }
   Result<std::vector<LiveServer>> ListLive() override { return behind_.ListLive(); }

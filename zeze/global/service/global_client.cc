@@ -24,7 +24,10 @@
 #include "zeze/base/result.h"
 #include "zeze/base/trouble.h"
 #include "zeze/global/lease.h"
+#include "zeze/global/service/greeting.h"
+#include "zeze/global/service/proof.h"
 #include "zeze/global/service/shard_session.h"
+#include "zeze/global/silence_watch.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
@@ -52,21 +55,31 @@ class GlobalClient::Impl {
                   .delay_max = options_.lease.renew_period()}) {}
   ~Impl() { Abandon(); }
 
-  Result<void> Start(Engine& engine) {
+  Result<void> Start(Engine& engine, const std::string& exclusive_for) {
     if (Result<void> checked = CheckLease(); !checked.ok()) return checked;
     // First: an epoch of another copy is none.
     Result<std::string> history = fence_.History();
     if (!history.ok()) return history.error();
     history_ = std::move(history).value();
+    // Before anything is raised: who lists its Globals in another order fences nobody.
+    if (!options_.log_in_as_old_peer) {
+      if (Result<void> known = Greet(io_, options_, fence_); !known.ok()) return known;
+    }
     WarnOfNamesake();
-    Result<FenceStart> started = fence_.Start({.server_id = options_.server_id,
-                                               .holder = options_.holder,
-                                               .lease = options_.lease.said()});
+    const FenceStartOptions start{.server_id = options_.server_id,
+                                  .holder = options_.holder,
+                                  .lease = options_.lease.said(),
+                                  .secret = secret_,
+                                  .shards = static_cast<std::int32_t>(options_.shards.size()),
+                                  .makes_cluster = options_.allow_unfenced_global,
+                                  .tables = engine.StoredTables(),
+                                  .exclusive = !exclusive_for.empty(),
+                                  .exclusive_for = exclusive_for};
+    Result<FenceStart> started =
+        WhenNobodyIsInTheWay<FenceStart>(fence_, start, options_.lease, *options_.clock,
+                                         [this, &start] { return fence_.Start(start); });
     if (!started.ok()) return started.error();
     epoch_ = started.value().epoch;
-    if (options_.shards.empty()) {
-      if (Result<void> alone = CheckAlone(); !alone.ok()) return alone;
-    }
     if (Result<void> renewed = Renew(); !renewed.ok()) return renewed.error();
     for (std::size_t shard = 0; shard < options_.shards.size(); ++shard) {
       const auto term = started.value().terms.find(static_cast<std::int32_t>(shard));
@@ -87,6 +100,9 @@ class GlobalClient::Impl {
     }
     return {};
   }
+
+  // A server without a Global stays alone.
+  Result<void> Share() { return options_.shards.empty() ? Result<void>() : fence_.Share(); }
 
   Result<void> Stop() {
     if (stopped_) return {};
@@ -136,22 +152,6 @@ class GlobalClient::Impl {
                              kLeaseMax.count()));
   }
 
-  // Without a Global nobody may be beside this process. Two that start at once see each other.
-  Result<void> CheckAlone() {
-    Result<std::vector<LiveServer>> live = fence_.ListLive();
-    if (!live.ok()) return live.error();
-    for (const LiveServer& server : live.value()) {
-      if (server.fenced || server.server_id == options_.server_id) continue;
-      (void)fence_.Finish();
-      return Error(
-          ErrorCode::kInUse,
-          fmt::format("server {} ({}) uses this database: stop it, or let all servers share "
-                      "it through a Global (GlobalCacheManagerHostNameOrAddress)",
-                      server.server_id, server.holder));
-    }
-    return {};
-  }
-
   // Only in the copy of the database in which this server started: another one may lack flushes and
   // epochs that were acknowledged (rule 48).
   Result<void> Renew() {
@@ -189,6 +189,7 @@ class GlobalClient::Impl {
         return;
       }
       const auto now = options_.clock->Now();
+      EndLeasesOfPredecessors(now);
       due = sent + options_.lease.renew_period();
       if (renewed.ok()) {
         trouble_.Over(now);
@@ -202,6 +203,21 @@ class GlobalClient::Impl {
         }
       }
     }
+  }
+
+  // A Global does it where there is one. Nobody else could use this database anew otherwise.
+  void EndLeasesOfPredecessors(std::chrono::nanoseconds now) {
+    if (!options_.shards.empty() || predecessors_over_) return;
+    const Result<std::vector<LiveServer>> live = fence_.ListLive();
+    if (!live.ok()) return;
+    std::vector<LiveServer> fenced;
+    for (const LiveServer& one : live.value()) {
+      if (one.fenced && one.server_id == options_.server_id) fenced.push_back(one);
+    }
+    for (const LiveServer& one : predecessors_.Look(now, fenced).over) {
+      (void)fence_.LeaseOver(one.server_id, one.epoch);
+    }
+    predecessors_over_ = fenced.empty();
   }
 
   void StopLease() {
@@ -255,10 +271,13 @@ class GlobalClient::Impl {
   const GlobalClientOptions options_;
   Lease lease_;  // The lease thread's, once it runs.
   Trouble trouble_;
+  SilenceWatch predecessors_{options_.lease};  // The lease thread's, as the next.
+  bool predecessors_over_ = false;
   std::atomic<std::int64_t> lease_until_ = 0;
   std::atomic<bool> fenced_ = false;
   std::int64_t epoch_ = 0;
   std::string history_;  // Of the database, at the start.
+  const std::string secret_ = NewSecret();
   bool stopped_ = false;
   std::vector<std::unique_ptr<ShardSession>> shards_;
   Mutex mutex_;
@@ -272,8 +291,12 @@ GlobalClient::GlobalClient(IoThreads& io, Fence& fence, GlobalClientOptions opti
 
 GlobalClient::~GlobalClient() = default;
 
-Result<void> GlobalClient::Start(Engine& engine) {
-  return impl_->Start(engine);
+Result<void> GlobalClient::Start(Engine& engine, const std::string& exclusive_for) {
+  return impl_->Start(engine, exclusive_for);
+}
+
+Result<void> GlobalClient::Share() {
+  return impl_->Share();
 }
 
 Result<void> GlobalClient::Stop() {

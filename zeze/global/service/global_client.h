@@ -73,8 +73,14 @@ class GlobalClient final : public Coherence {
   GlobalClient(const GlobalClient&) = delete;
   GlobalClient& operator=(const GlobalClient&) = delete;
 
-  // Before Engine::Start. Fences older processes of the same id, takes a lease, logs in everywhere.
-  Result<void> Start(Engine& engine);
+  // Before Engine::Start, with all tables added. Fences older processes of the same id, takes a
+  // lease, logs in everywhere. Before that it compares its configuration with the cluster in the
+  // database: errors then name both sides and how to change each, and nobody was fenced.
+  // If `exclusive_for` is not empty it starts only while no other server lives, and keeps others
+  // from starting until Share: what for, as the beginning of a sentence.
+  Result<void> Start(Engine& engine, const std::string& exclusive_for = {});
+  // After an exclusive start.
+  Result<void> Share();
 
   // After Engine::Stop, whose last flush was the last. Without it (a crash) Global waits for the
   // lease to end.

@@ -23,6 +23,7 @@
 #include "zeze/global/global_server.h"
 #include "zeze/global/messages.h"
 #include "zeze/global/service/admin_service.h"
+#include "zeze/global/service/proof.h"
 #include "zeze/global/service/wire.h"
 #include "zeze/net/acceptor.h"
 #include "zeze/net/connection.h"
@@ -49,6 +50,8 @@ constexpr std::chrono::nanoseconds kPreviewTime = std::chrono::minutes(15);
 // Connections that have not logged in. Of more the oldest is closed: a login takes milliseconds.
 constexpr std::size_t kStrangersMax = 256;
 
+constexpr std::size_t kNonceBytes = 16;
+
 // What a right in a login costs, without its key.
 constexpr std::size_t kBytesOfRight = 64;
 
@@ -56,6 +59,8 @@ constexpr std::size_t kBytesOfRight = 64;
 constexpr std::chrono::nanoseconds kTickPeriod = std::chrono::milliseconds(50);
 
 struct Session final : ConnectionState {
+  std::string server_nonce;       // Of the greeting.
+  std::string global_nonce;       // Empty: there was none.
   std::vector<HeldRight> rights;  // Of the parts of a login that have come.
   std::size_t bytes = 0;          // Of these rights.
 };
@@ -180,11 +185,21 @@ class GlobalService::Impl final : public GlobalOutput {
     InBackground(blocking_, [this]() -> Task {
       // First: a term that was raised in another copy is no term.
       auto history = fence_.History();
-      Result<std::int64_t> result = history.ok() ? fence_.RaiseTerm(options_.shard, options_.holder)
+      Result<std::int64_t> result = history.ok() ? fence_.RaiseTerm({.shard = options_.shard,
+                                                                     .holder = options_.holder,
+                                                                     .shards = options_.shards,
+                                                                     .secret = secret_})
                                                  : Result<std::int64_t>(history.error());
-      return [this, result, history] {
+      auto cluster = fence_.Cluster();
+      if (result.ok() && !cluster.ok()) result = cluster.error();
+      return [this, result, history, cluster] {
         if (history.ok() && history_.empty()) history_ = history.value();
+        if (result.ok() && cluster.value().has_value()) cluster_ = cluster.value()->cluster;
         NoteDatabase(result);
+        if (!result.ok() && result.error().code() == ErrorCode::kIncompatible) {
+          Refuse(result.error());
+          return;
+        }
         machine_.OnTermRaised(Now(), result);
       };
     });
@@ -258,6 +273,12 @@ class GlobalService::Impl final : public GlobalOutput {
     }
   }
 
+  // Nothing is tried again: only people can change it.
+  void Refuse(const Error& why) {
+    ZEZE_LOG_ERROR("Global {} does not fit its database: {}", options_.shard, why.message());
+    if (options_.refused) blocking_.Post([refused = options_.refused, why] { refused(why); });
+  }
+
   static GlobalOptions MachineOptions(const GlobalServiceOptions& options) {
     GlobalOptions machine = options.machine;
     machine.can_stop_servers = options.stop_server != nullptr;
@@ -302,8 +323,15 @@ class GlobalService::Impl final : public GlobalOutput {
   }
   void Tick();
   void CloseStrangers();
+  Claim ClaimOf(const Session& session) const {
+    return {.server_nonce = session.server_nonce,
+            .global_nonce = session.global_nonce,
+            .cluster = cluster_,
+            .shard = options_.shard};
+  }
   void HandleLogins();
   void HandleRights();
+  void Greet(Request<wire::Greeting> request);
   void Login(Request<wire::FencedLogin> request);
   void UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id, bool again,
                      const std::function<void(bool)>& answer);
@@ -330,6 +358,8 @@ class GlobalService::Impl final : public GlobalOutput {
   // start no wait that anybody's safety depends on.
   GlobalServer::Time recent_now_{0};
   std::string history_;  // Of the database, before the term was raised.
+  const std::string secret_ = NewSecret();
+  std::string cluster_;  // Known when the term is raised.
   WaitGroup background_;
   bool serving_ = false;
   bool deposed_ = false;
@@ -387,6 +417,26 @@ void GlobalService::Impl::SendReduce(ConnectionId to, std::uint64_t serial, std:
   if (!sent.ok()) connection->Close(sent.error().message());
 }
 
+void GlobalService::Impl::Greet(Request<wire::Greeting> request) {
+  if (machine_.term() == 0) {
+    (void)request.AnswerCode(wire::kNoTermYet);
+    return;
+  }
+  auto* session = request.connection()->state<Session>();
+  if (request.argument().nonce.size() != kNonceBytes || !session->global_nonce.empty()) {
+    request.connection()->Close("it greets wrongly");
+    return;
+  }
+  session->server_nonce = request.argument().nonce;
+  session->global_nonce = NewSecret();
+  const Claim claim = ClaimOf(*session);
+  (void)request.Answer({.shard = options_.shard,
+                        .term = machine_.term(),
+                        .cluster = cluster_,
+                        .nonce = session->global_nonce,
+                        .proof = ProofOfTerm(secret_, claim, machine_.term())});
+}
+
 void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   const ConnectionId from = IdOf(*request.connection());
   auto* session = request.connection()->state<Session>();
@@ -432,6 +482,8 @@ void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::in
 }
 
 void GlobalService::Impl::HandleLogins() {
+  service_.Handle<wire::Greeting>(
+      [this](Request<wire::Greeting> request) { Greet(std::move(request)); });
   service_.Handle<wire::FencedLogin>(
       [this](Request<wire::FencedLogin> request) { Login(std::move(request)); });
   service_.Handle<wire::Login>([this](Request<wire::Login> request) {

@@ -32,6 +32,8 @@ namespace zeze::global {
 
 struct GlobalServiceOptions {
   std::int32_t shard = 0;
+  // How many shards the cluster has. 0: as many as the database says; 1 if it says nothing.
+  std::int32_t shards = 0;
   AcceptorOptions acceptor = {.port = 5002};  // Without an address: 127.0.0.1.
   GlobalOptions machine;
   // A connection that has not logged in by then is closed.
@@ -57,6 +59,9 @@ struct GlobalServiceOptions {
   Executor* hooks = nullptr;
   // The shard was taken over by another process, or the database cannot be asked any more.
   std::function<void()> deposed = nullptr;
+  // The cluster in the database has another number of shards, or is of another build: this Global
+  // will never serve. The message names both sides and how to change each.
+  std::function<void(const Error& why)> refused = nullptr;
 };
 
 class GlobalService {

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   namespace wire = zeze::global::wire;
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 7) {
     case 0:
       zeze::testing::RoundTrip<wire::KeyState>(bytes);
       break;
@@ -24,6 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 3:
       zeze::testing::RoundTrip<wire::FencedLoginArgument>(bytes);
+      break;
+    case 4:
+      zeze::testing::RoundTrip<wire::GreetingArgument>(bytes);
+      break;
+    case 5:
+      zeze::testing::RoundTrip<wire::GreetingResult>(bytes);
       break;
     default:
       zeze::testing::RoundTrip<wire::FencedLoginResult>(bytes);

@@ -192,7 +192,9 @@ TEST(PeerDefect, No9ACrashedServerStartsAtOnceAndItsRecordsAreFreeWithItsLease) 
 
 TEST(PeerDefect, No10TheLossOfOneGlobalStopsItsKeysOnly) {
   const auto database = NewMemoryDatabase();
-  auto first = std::make_unique<Global>(database, "g1", 0, 0);
+  constexpr std::chrono::nanoseconds kNoOldPeers(0);
+  auto first =
+      std::make_unique<Global>(database, "g1", 0, 0, kNoOldPeers, testing::kLease, /*shards=*/2);
   Global second(database, "g2", 0, 1);
   const std::vector<std::uint16_t> ports = {first->port(), second.port()};
   Server a(database, 1, ports);

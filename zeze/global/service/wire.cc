@@ -59,6 +59,30 @@ void CleanupArgument::Decode(ByteReader& in) {
   hash_index = ReadInt(in);
 }
 
+void GreetingArgument::Encode(ByteWriter& out) const {
+  out.WriteBytes(nonce);
+}
+
+void GreetingArgument::Decode(ByteReader& in) {
+  nonce = in.ReadBytes();
+}
+
+void GreetingResult::Encode(ByteWriter& out) const {
+  out.WriteLong(shard);
+  out.WriteLong(term);
+  out.WriteBytes(cluster);
+  out.WriteBytes(nonce);
+  out.WriteBytes(proof);
+}
+
+void GreetingResult::Decode(ByteReader& in) {
+  shard = ReadInt(in);
+  term = in.ReadLong();
+  cluster = in.ReadBytes();
+  nonce = in.ReadBytes();
+  proof = in.ReadBytes();
+}
+
 void FencedLoginArgument::Encode(ByteWriter& out) const {
   out.WriteLong(server_id);
   out.WriteLong(hash_index);

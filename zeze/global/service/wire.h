@@ -38,6 +38,9 @@ inline constexpr std::int64_t kReloginRefused = 80;
 inline constexpr std::int64_t kCloseNotBound = 100;
 inline constexpr std::int64_t kLoginRefused = 120;
 
+// Of our own messages.
+inline constexpr std::int64_t kNoTermYet = 140;
+
 // A state beyond the rights, in the answer to a Reduce.
 inline constexpr std::uint32_t kStateFailed = 12;
 inline constexpr std::uint32_t kStateFresh = 16;
@@ -90,6 +93,26 @@ struct CleanupArgument {
   std::int32_t server_id = 0;
   std::string secure_key;
   std::int32_t hash_index = 0;
+
+  void Encode(ByteWriter& out) const;
+  void Decode(ByteReader& in);
+};
+
+// Ours. The first message of a connection: who are you?
+struct GreetingArgument {
+  std::string nonce;  // 16 bytes that were never used before.
+
+  void Encode(ByteWriter& out) const;
+  void Decode(ByteReader& in);
+};
+
+// The code is kNoTermYet while the Global does not know itself who it is.
+struct GreetingResult {
+  std::int32_t shard = 0;
+  std::int64_t term = 0;
+  std::string cluster;  // The identity of its database.
+  std::string nonce;
+  std::string proof;  // ProofOfTerm over both nonces.
 
   void Encode(ByteWriter& out) const;
   void Decode(ByteReader& in);
@@ -171,6 +194,12 @@ struct Cleanup {
   using Result = Empty;
   static constexpr ProtocolDescriptor kDescriptor =
       internal::Rpc("Zeze.Services.GlobalCacheManager.Cleanup");
+};
+struct Greeting {
+  using Argument = GreetingArgument;
+  using Result = GreetingResult;
+  static constexpr ProtocolDescriptor kDescriptor =
+      internal::Rpc("Zeze.Services.GlobalCacheManager.Greeting");
 };
 struct FencedLogin {
   using Argument = FencedLoginArgument;

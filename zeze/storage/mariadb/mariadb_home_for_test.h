@@ -80,7 +80,10 @@ class FencedMariaDbHome final : public FencedHome {
   }
 
   bool BecomeOld() override {
-    server_.RunSql(urls_.front(), "DROP TABLE zeze_lease");
+    server_.RunSql(
+        urls_.front(),
+        "DROP TABLE zeze_lease; DROP TABLE zeze_cluster; DROP TABLE zeze_table;"
+        "ALTER TABLE zeze_fence DROP COLUMN secret; ALTER TABLE zeze_global DROP COLUMN secret");
     return true;
   }
 

@@ -13,7 +13,7 @@ namespace {
 class FenceTableTest : public testing::Test {
  protected:
   std::int64_t Start(std::int32_t server) {
-    return fences_.Start({.server_id = server, .holder = "somebody"}).epoch;
+    return fences_.Start({.server_id = server, .holder = "somebody"}).value().epoch;
   }
   bool Flush(std::int64_t epoch, std::int64_t seq) {
     return fences_.Flush(7, FenceLane::kFlush, epoch, seq);
@@ -60,8 +60,9 @@ TEST_F(FenceTableTest, JudgesFlushesInDoubt) {
 }
 
 TEST_F(FenceTableTest, TheOlderOfTwoProcessesIsToldWhoHasItsServerId) {
-  const std::int64_t epoch = fences_.Start({.server_id = 7, .holder = "shop on a, pid 1"}).epoch;
-  fences_.Start({.server_id = 7, .holder = "shop on b, pid 2"});
+  const std::int64_t epoch =
+      fences_.Start({.server_id = 7, .holder = "shop on a, pid 1"}).value().epoch;
+  ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "shop on b, pid 2"}).ok());
 
   const Error error = FencedError(7, epoch, fences_.ReadLane(7, FenceLane::kFlush));
   EXPECT_NE(error.message().find("the same server id: shop on b, pid 2."), std::string::npos)
@@ -126,10 +127,10 @@ TEST_F(FenceTableTest, ListsWhoIsLive) {
 TEST_F(FenceTableTest, KeepsTheLeaseOfEachEpoch) {
   using std::chrono::milliseconds;
   const std::int64_t term = fences_.RaiseTerm(0);
-  fences_.Start({.server_id = 7, .holder = "a", .lease = milliseconds(9000)});
-  fences_.Start({.server_id = 7, .holder = "b", .lease = milliseconds(1000)});
+  ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "a", .lease = milliseconds(9000)}).ok());
+  ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "b", .lease = milliseconds(1000)}).ok());
   fences_.Evict(7, 2, 0, term);
-  fences_.Start({.server_id = 7, .holder = "c"});
+  ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "c"}).ok());
 
   EXPECT_EQ(fences_.ListLive(), (std::vector<LiveServer>{{7, 1, "", true, milliseconds(9000)},
                                                          {7, 2, "", true, milliseconds(1000)},

@@ -18,6 +18,7 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/cluster.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/storage.h"
@@ -138,10 +139,29 @@ class MemoryFence final : public Fence {
   Result<FenceStart> Start(const FenceStartOptions& options) override {
     MutexLock lock(database_.mutex);
     ZEZE_CHECK(epoch_ == 0);  // Once in the life of a storage.
-    FenceStart started = database_.fences.Start(options);
+    Result<FenceStart> started = database_.fences.Start(options);
+    if (!started.ok()) return started;
     server_id_ = options.server_id;
-    epoch_ = started.epoch;
+    epoch_ = started.value().epoch;
     return started;
+  }
+
+  Result<void> Share() override {
+    MutexLock lock(database_.mutex);
+    ZEZE_CHECK(epoch_ != 0);
+    if (database_.fences.Share(server_id_, epoch_)) return {};
+    return FencedError(server_id_, epoch_,
+                       database_.fences.ReadLane(server_id_, FenceLane::kFlush));
+  }
+
+  Result<std::vector<LiveServer>> InTheWay(const FenceStartOptions& options) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.InTheWay(options);
+  }
+
+  Result<bool> EvictSilent(const LiveServer& seen) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.EvictSilent(seen);
   }
 
   Result<void> Renew() override {
@@ -158,12 +178,33 @@ class MemoryFence final : public Fence {
                        database_.fences.ReadLane(server_id_, FenceLane::kFlush));
   }
 
-  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override {
+  Result<std::int64_t> RaiseTerm(const GlobalStart& start) override {
     MutexLock lock(database_.mutex);
-    const FenceTable::TermRow row = database_.fences.ReadTerm(shard);
-    if (row.term > 0 && row.holder == holder) return row.term;
-    database_.fences.RaiseTermFrom(shard, row.term, holder);
+    const TermRow row = database_.fences.ReadTerm(start.shard);
+    if (row.term > 0 && row.holder == start.holder) return row.term;
+    const Result<void> raised = database_.fences.RaiseTermFrom(start, row.term);
+    if (!raised.ok()) return raised.error();
     return row.term + 1;
+  }
+
+  Result<TermRow> ReadTerm(std::int32_t shard) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.ReadTerm(shard);
+  }
+
+  Result<std::optional<ClusterRow>> Cluster() override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.cluster();
+  }
+
+  Result<std::map<std::string, std::int32_t>> TableIds() override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.table_ids();
+  }
+
+  Result<void> Change(const ClusterChange& change) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.Change(change);
   }
 
   Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override {

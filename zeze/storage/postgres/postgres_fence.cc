@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/cluster.h"
+#include "zeze/storage/cluster_check.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/postgres/postgres_connection.h"
@@ -24,6 +27,7 @@
 #include "zeze/storage/sql/connection_pool.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/sql/retry_pause.h"
+#include "zeze/storage/sql/table_name.h"
 
 namespace zeze {
 namespace {
@@ -74,14 +78,17 @@ PostgresAnswer NoteFenced(PostgresConnection& connection, std::int32_t server_id
 
 PostgresAnswer RaiseEpoch(PostgresConnection& connection, const FenceStartOptions& options,
                           std::int64_t& epoch) {
-  const std::array<Parameter, 3> parameters = {
+  const std::array<Parameter, 4> parameters = {
       Parameter::Number(options.server_id), Parameter::Text(options.holder),
-      Parameter::Number(static_cast<std::int64_t>(kFenceLaneCount) - 1)};
+      Parameter::Number(static_cast<std::int64_t>(kFenceLaneCount) - 1),
+      Parameter::Bytes(options.secret)};
   PostgresAnswer answer = connection.Execute(
-      "INSERT INTO zeze_fence AS old (server_id, lane, epoch, flush_seq, live, holder)"
-      " SELECT $1::int, lane, 1, 0, true, $2::text FROM generate_series(0, $3::int) AS lane"
+      "INSERT INTO zeze_fence AS old (server_id, lane, epoch, flush_seq, live, holder, secret)"
+      " SELECT $1::int, lane, 1, 0, true, $2::text, $4::bytea"
+      " FROM generate_series(0, $3::int) AS lane"
       " ON CONFLICT (server_id, lane) DO UPDATE SET epoch = old.epoch + 1, flush_seq = 0,"
-      " live = true, holder = excluded.holder, changed = now() RETURNING epoch",
+      " live = true, holder = excluded.holder, secret = excluded.secret, changed = now()"
+      " RETURNING epoch",
       parameters);
   if (!answer.ok()) return answer;
   epoch = 0;
@@ -115,6 +122,130 @@ PostgresAnswer ForgetLease(PostgresConnection& connection, std::int32_t server_i
       "DELETE FROM zeze_lease WHERE server_id = $1::int AND epoch = $2::bigint", parameters);
 }
 
+const std::string kListLiveSql =
+    "SELECT server_id, epoch, '', 1, coalesce(lease_ms, 0), 0"
+    " FROM zeze_fenced LEFT JOIN zeze_lease USING (server_id, epoch) UNION ALL"
+    " SELECT server_id, epoch, holder, 0, coalesce(lease_ms, 0),"
+    " coalesce((SELECT flush_seq FROM zeze_fence renewed WHERE renewed.lane = 1"
+    " AND renewed.server_id = zeze_fence.server_id), 0)"
+    " FROM zeze_fence LEFT JOIN zeze_lease USING (server_id, epoch) WHERE lane = 0 AND live"
+    " ORDER BY 1, 2";
+
+std::vector<LiveServer> LiveIn(const PostgresAnswer& answer) {
+  std::vector<LiveServer> live;
+  live.reserve(static_cast<std::size_t>(answer.row_count()));
+  for (int row = 0; row < answer.row_count(); ++row) {
+    live.push_back({.server_id = static_cast<std::int32_t>(answer.number(row, 0)),
+                    .epoch = answer.number(row, 1),
+                    .holder = std::string(answer.bytes(row, 2)),
+                    .fenced = answer.number(row, 3) != 0,
+                    .lease = std::chrono::milliseconds(answer.number(row, 4)),
+                    .renew_seq = answer.number(row, 5)});
+  }
+  return live;
+}
+
+// Read as binary: the numbers come as text within.
+const std::string kClusterSql =
+    "SELECT cluster, protocol::text, shards::text, alone_server::text, alone_epoch::text"
+    " FROM zeze_cluster";
+
+std::optional<ClusterRow> ClusterIn(const PostgresAnswer& answer) {
+  if (answer.row_count() == 0) return std::nullopt;
+  return ClusterRow{.cluster = std::string(answer.bytes(0, 0)),
+                    .protocol = static_cast<std::int32_t>(answer.number(0, 1)),
+                    .shards = static_cast<std::int32_t>(answer.number(0, 2)),
+                    .alone_server = static_cast<std::int32_t>(answer.number(0, 3)),
+                    .alone_epoch = answer.number(0, 4)};
+}
+
+PostgresAnswer ReadCluster(PostgresConnection& connection, std::optional<ClusterRow>& row) {
+  PostgresAnswer answer = connection.Execute(kClusterSql, {}, PostgresFormat::kBinary);
+  if (answer.ok()) row = ClusterIn(answer);
+  return answer;
+}
+
+PostgresAnswer WriteCluster(PostgresConnection& connection, const ClusterRow& row) {
+  const std::array<Parameter, 5> parameters = {
+      Parameter::Bytes(row.cluster), Parameter::Number(row.protocol), Parameter::Number(row.shards),
+      Parameter::Number(row.alone_server), Parameter::Number(row.alone_epoch)};
+  return connection.Execute(
+      "INSERT INTO zeze_cluster (one, cluster, protocol, shards, alone_server, alone_epoch)"
+      " VALUES (1, $1::bytea, $2::int, $3::int, $4::int, $5::bigint) ON CONFLICT (one) DO UPDATE"
+      " SET cluster = excluded.cluster, protocol = excluded.protocol, shards = excluded.shards,"
+      " alone_server = excluded.alone_server, alone_epoch = excluded.alone_epoch",
+      parameters);
+}
+
+std::map<std::string, std::int32_t> TableIdsIn(const PostgresAnswer& answer) {
+  std::map<std::string, std::int32_t> ids;
+  for (int row = 0; row < answer.row_count(); ++row) {
+    ids.emplace(answer.bytes(row, 0), static_cast<std::int32_t>(answer.number(row, 1)));
+  }
+  return ids;
+}
+
+const std::string kTableIdsSql = "SELECT name, id FROM zeze_table";
+
+PostgresAnswer Refused(const Error& error, std::optional<Error>& refused) {
+  refused = error;
+  return {PostgresFailure::kError, "", error.message()};
+}
+
+// Under the guard: whether this start fits the cluster (rules 52 to 54). Makes what it is the first
+// to know of.
+PostgresAnswer CompareCluster(PostgresConnection& connection, const FenceStartOptions& options,
+                              std::optional<ClusterRow>& cluster, std::optional<Error>& refused) {
+  PostgresAnswer answer = ReadCluster(connection, cluster);
+  if (!answer.ok()) return answer;
+  if (Result<void> fits = CheckCluster(cluster, options); !fits.ok()) {
+    return Refused(fits.error(), refused);
+  }
+  if (options.shards.has_value() && (!cluster.has_value() || cluster->shards < *options.shards)) {
+    // Another start may do the same beside this one; then its row counts.
+    const ClusterRow first = FirstClusterRow(options);
+    const std::array<Parameter, 3> parameters = {Parameter::Bytes(first.cluster),
+                                                 Parameter::Number(first.protocol),
+                                                 Parameter::Number(first.shards)};
+    answer = connection.Execute(
+        "INSERT INTO zeze_cluster AS old (one, cluster, protocol, shards, alone_server, "
+        "alone_epoch)"
+        " VALUES (1, $1::bytea, $2::int, $3::int, 0, 0) ON CONFLICT (one) DO UPDATE"
+        " SET shards = excluded.shards WHERE old.shards = 0",
+        parameters);
+    if (answer.ok()) answer = ReadCluster(connection, cluster);
+    if (!answer.ok()) return answer;
+    if (Result<void> fits = CheckCluster(cluster, options); !fits.ok()) {
+      return Refused(fits.error(), refused);
+    }
+  }
+  answer = connection.Execute(kTableIdsSql);
+  if (!answer.ok()) return answer;
+  std::map<std::string, std::int32_t> ids = TableIdsIn(answer);
+  for (const StoredTable& table : options.tables) {
+    const Result<std::string> relation = SqlRelationName(table.name, kPostgresNames);
+    if (!relation.ok()) return Refused(relation.error(), refused);
+    if (!ids.contains(relation.value())) {
+      // Another start may do the same beside this one; the second waits for the first.
+      const std::array<Parameter, 2> parameters = {Parameter::Text(relation.value()),
+                                                   Parameter::Number(table.id)};
+      answer = connection.Execute(
+          "INSERT INTO zeze_table (name, id) VALUES ($1::text, $2::int) ON CONFLICT DO NOTHING",
+          parameters);
+      if (answer.ok()) answer = connection.Execute(kTableIdsSql);
+      if (!answer.ok()) return answer;
+      ids = TableIdsIn(answer);
+    }
+    if (Result<void> same = CheckTableId(ids, relation.value(), table); !same.ok()) {
+      return Refused(same.error(), refused);
+    }
+  }
+  answer = connection.Execute(kListLiveSql);
+  if (!answer.ok()) return answer;
+  const std::vector<LiveServer> others = ServersInTheWay(cluster, LiveIn(answer), options);
+  return others.empty() ? std::move(answer) : Refused(InTheWayError(others, options), refused);
+}
+
 }  // namespace
 
 Result<void> PostgresFence::InTransaction(std::string_view what, const Body& body) {
@@ -144,12 +275,13 @@ Result<void> PostgresFence::InTransaction(std::string_view what, const Body& bod
 }
 
 Result<PostgresAnswer> PostgresFence::Query(const std::string& sql,
-                                            std::span<const PostgresParameter> parameters) {
+                                            std::span<const PostgresParameter> parameters,
+                                            PostgresFormat format) {
   constexpr int kTries = 3;  // A connection from before a restart of the database is no reason.
   for (int tries = 1;; ++tries) {
     Result<ConnectionPool<PostgresConnection>::Lease> lease = pool_.Take();
     if (!lease.ok()) return lease.error();
-    PostgresAnswer answer = lease.value()->Execute(sql, parameters);
+    PostgresAnswer answer = lease.value()->Execute(sql, parameters, format);
     if (answer.ok()) return answer;
     if (answer.failure() != PostgresFailure::kLost || tries == kTries) {
       return FenceError(ErrorCode::kUnavailable, "read the fence rows", answer.message());
@@ -161,11 +293,17 @@ Result<FenceStart> PostgresFence::Start(const FenceStartOptions& options) {
   MutexLock lock(mutex_);
   ZEZE_CHECK(owner_.epoch == 0);  // Once in the life of a storage.
   FenceStart started;
+  std::optional<Error> refused;
   bool collided = false;
   const Result<void> done = InTransaction("start the server", [&](PostgresConnection& connection) {
     started = {};
-    PostgresAnswer answer = LockGuard(connection, "FOR SHARE");
+    PostgresAnswer answer =
+        LockGuard(connection, IsExclusive(options) ? "FOR UPDATE" : "FOR SHARE");
     if (!answer.ok()) return answer;
+    std::optional<ClusterRow> cluster;
+    answer = CompareCluster(connection, options, cluster, refused);
+    if (!answer.ok()) return answer;
+    if (cluster.has_value()) started.cluster = cluster->cluster;
     // A process of the same id may hang inside a flush.
     if (collided) answer = EndPostgresSessions(connection, options.server_id, INT64_MAX);
     if (!answer.ok()) return answer;
@@ -178,14 +316,74 @@ Result<FenceStart> PostgresFence::Start(const FenceStartOptions& options) {
     answer = NoteFenced(connection, options.server_id, INT64_MAX);
     if (!answer.ok()) return answer;
     answer = RaiseEpoch(connection, options, started.epoch);
+    if (answer.ok() && cluster.has_value() && IsExclusive(options)) {
+      cluster->alone_server = options.server_id;
+      cluster->alone_epoch = started.epoch;
+      answer = WriteCluster(connection, *cluster);
+    }
     if (!answer.ok() || options.lease.count() == 0) return answer;
     return NoteLease(connection, options, started.epoch);
   });
+  if (refused.has_value()) return *refused;
   if (!done.ok()) return done.error();
   owner_ = {.server_id = options.server_id, .epoch = started.epoch};
   flush_lane_.SetOwner(owner_);
   renew_lane_.SetOwner(owner_);
   return started;
+}
+
+Result<void> PostgresFence::Share() {
+  MutexLock lock(mutex_);
+  const FenceOwner owner = owner_;
+  ZEZE_CHECK(owner.epoch != 0);
+  bool fenced = false;
+  Result<void> done = InTransaction("share the database", [&](PostgresConnection& connection) {
+    const std::array<Parameter, 2> parameters = {Parameter::Number(owner.server_id),
+                                                 Parameter::Number(owner.epoch)};
+    PostgresAnswer answer = connection.Execute(
+        "SELECT 1 FROM zeze_fence WHERE server_id = $1::int AND epoch = $2::bigint AND live"
+        " AND lane = 0 FOR SHARE",
+        parameters);
+    fenced = answer.ok() && answer.row_count() == 0;
+    if (!answer.ok() || fenced) return answer;
+    return connection.Execute(
+        "UPDATE zeze_cluster SET alone_epoch = 0 WHERE alone_server = $1::int"
+        " AND alone_epoch = $2::bigint",
+        parameters);
+  });
+  if (!done.ok() || !fenced) return done;
+  return SayFenced(owner);
+}
+
+Result<std::vector<LiveServer>> PostgresFence::InTheWay(const FenceStartOptions& options) {
+  const Result<std::optional<ClusterRow>> cluster = Cluster();
+  if (!cluster.ok()) return cluster.error();
+  const Result<std::vector<LiveServer>> live = ListLive();
+  if (!live.ok()) return live.error();
+  return ServersInTheWay(cluster.value(), live.value(), options);
+}
+
+Result<bool> PostgresFence::EvictSilent(const LiveServer& seen) {
+  bool evicted = false;
+  const Result<void> done =
+      InTransaction("evict a silent server", [&](PostgresConnection& connection) {
+        PostgresAnswer answer = EndPostgresSessions(connection, seen.server_id, seen.epoch);
+        if (answer.ok()) answer = LockLanes(connection, seen.server_id);
+        if (!answer.ok()) return answer;
+        const std::array<Parameter, 3> parameters = {Parameter::Number(seen.server_id),
+                                                     Parameter::Number(seen.epoch),
+                                                     Parameter::Number(seen.renew_seq)};
+        answer = connection.Execute(
+            "UPDATE zeze_fence SET epoch = epoch + 1, live = false, changed = now()"
+            " WHERE server_id = $1::int AND epoch = $2::bigint AND live AND EXISTS"
+            " (SELECT 1 FROM zeze_fence renewed WHERE renewed.server_id = $1::int"
+            " AND renewed.lane = 1 AND renewed.flush_seq = $3::bigint)",
+            parameters);
+        evicted = answer.ok() && answer.affected_rows() > 0;
+        return evicted ? ForgetLease(connection, seen.server_id, seen.epoch) : std::move(answer);
+      });
+  if (!done.ok()) return done.error();
+  return evicted;
 }
 
 Result<void> PostgresFence::Renew() {
@@ -212,53 +410,60 @@ Result<void> PostgresFence::Finish() {
     return changed > 0 ? ForgetLease(connection, owner.server_id, owner.epoch) : std::move(answer);
   });
   if (!done.ok()) return done;
-  if (changed > 0) return {};
+  return changed > 0 ? Result<void>() : SayFenced(owner);
+}
+
+Error PostgresFence::SayFenced(const FenceOwner& owner) {
   const Result<ServerRow> row = Read(owner.server_id);
   if (!row.ok()) return row.error();
   return FencedError(owner.server_id, owner.epoch,
                      {.epoch = row.value().epoch, .flush_seq = 0, .live = row.value().live});
 }
 
-Result<std::int64_t> PostgresFence::RaiseTerm(std::int32_t shard, const std::string& holder) {
-  ZEZE_CHECK(shard >= 0);
+Result<std::int64_t> PostgresFence::RaiseTerm(const GlobalStart& start) {
+  ZEZE_CHECK(start.shard >= 0);
   std::int64_t term = 0;
+  std::optional<Error> refused;
   const Result<void> done = InTransaction("raise the term", [&](PostgresConnection& connection) {
     PostgresAnswer answer = LockGuard(connection, "FOR UPDATE");
     if (!answer.ok()) return answer;
-    const std::array<Parameter, 2> parameters = {Parameter::Number(shard), Parameter::Text(holder)};
+    std::optional<ClusterRow> cluster;
+    answer = ReadCluster(connection, cluster);
+    if (!answer.ok()) return answer;
+    answer = connection.Execute("SELECT max(shard) FROM zeze_global");
+    if (!answer.ok()) return answer;
+    const Result<std::int32_t> shards =
+        CheckShards(cluster, static_cast<std::int32_t>(answer.number(0, 0)), start);
+    if (!shards.ok()) return Refused(shards.error(), refused);
+    if (!cluster.has_value() || cluster->shards != shards.value()) {
+      if (!cluster.has_value()) cluster = ClusterRow{.cluster = NewClusterId()};
+      cluster->shards = shards.value();
+      answer = WriteCluster(connection, *cluster);
+      if (!answer.ok()) return answer;
+    }
+    const std::array<Parameter, 3> parameters = {Parameter::Number(start.shard),
+                                                 Parameter::Text(start.holder),
+                                                 Parameter::Bytes(start.secret)};
     // A term that is the holder's already stays: the call before has done it, and nobody heard.
     answer = connection.Execute(
-        "INSERT INTO zeze_global AS old (shard, term, holder) VALUES ($1::int, 1, $2::text)"
-        " ON CONFLICT (shard) DO UPDATE SET holder = excluded.holder,"
+        "INSERT INTO zeze_global AS old (shard, term, holder, secret)"
+        " VALUES ($1::int, 1, $2::text, $3::bytea)"
+        " ON CONFLICT (shard) DO UPDATE SET holder = excluded.holder, secret = excluded.secret,"
         " term = old.term + CASE WHEN old.holder = excluded.holder THEN 0 ELSE 1 END"
         " RETURNING term",
         parameters);
     if (answer.ok()) term = answer.number(0, 0);
     return answer;
   });
+  if (refused.has_value()) return *refused;
   if (!done.ok()) return done.error();
   return term;
 }
 
 Result<std::vector<LiveServer>> PostgresFence::ListLive() {
-  Result<PostgresAnswer> answer = Query(
-      "SELECT server_id, epoch, '', 1, coalesce(lease_ms, 0)"
-      " FROM zeze_fenced LEFT JOIN zeze_lease USING (server_id, epoch) UNION ALL"
-      " SELECT server_id, epoch, holder, 0, coalesce(lease_ms, 0)"
-      " FROM zeze_fence LEFT JOIN zeze_lease USING (server_id, epoch) WHERE lane = 0 AND live"
-      " ORDER BY 1, 2",
-      {});
+  Result<PostgresAnswer> answer = Query(kListLiveSql, {});
   if (!answer.ok()) return answer.error();
-  std::vector<LiveServer> live;
-  live.reserve(static_cast<std::size_t>(answer.value().row_count()));
-  for (int row = 0; row < answer.value().row_count(); ++row) {
-    live.push_back({.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
-                    .epoch = answer.value().number(row, 1),
-                    .holder = std::string(answer.value().bytes(row, 2)),
-                    .fenced = answer.value().number(row, 3) != 0,
-                    .lease = std::chrono::milliseconds(answer.value().number(row, 4))});
-  }
-  return live;
+  return LiveIn(answer.value());
 }
 
 Result<EvictOutcome> PostgresFence::Evict(std::int32_t server_id, std::int64_t epoch,
@@ -286,8 +491,9 @@ Result<EvictOutcome> PostgresFence::Evict(std::int32_t server_id, std::int64_t e
         Parameter::Number(server_id), Parameter::Number(epoch + 1),
         Parameter::Number(static_cast<std::int64_t>(kFenceLaneCount) - 1)};
     return connection.Execute(
-        "INSERT INTO zeze_fence AS old (server_id, lane, epoch, flush_seq, live, holder)"
-        " SELECT $1::int, lane, $2::bigint, 0, false, '' FROM generate_series(0, $3::int) AS lane"
+        "INSERT INTO zeze_fence AS old (server_id, lane, epoch, flush_seq, live, holder, secret)"
+        " SELECT $1::int, lane, $2::bigint, 0, false, '', ''"
+        " FROM generate_series(0, $3::int) AS lane"
         " ON CONFLICT (server_id, lane) DO UPDATE SET epoch = excluded.epoch, live = false,"
         " changed = now() WHERE old.epoch < excluded.epoch",
         parameters);
@@ -312,13 +518,78 @@ Result<std::map<std::int32_t, std::int64_t>> PostgresFence::Terms() {
   return TermsIn(answer.value());
 }
 
+Result<Fence::TermRow> PostgresFence::ReadTerm(std::int32_t shard) {
+  const std::array<Parameter, 1> parameters = {Parameter::Number(shard)};
+  Result<PostgresAnswer> answer =
+      Query("SELECT term::text, holder, secret FROM zeze_global WHERE shard = $1::int", parameters,
+            PostgresFormat::kBinary);
+  if (!answer.ok()) return answer.error();
+  if (answer.value().row_count() == 0) return TermRow{};
+  return TermRow{.term = answer.value().number(0, 0),
+                 .holder = std::string(answer.value().bytes(0, 1)),
+                 .secret = std::string(answer.value().bytes(0, 2))};
+}
+
 Result<Fence::ServerRow> PostgresFence::Read(std::int32_t server_id) {
   const std::array<Parameter, 1> parameters = {Parameter::Number(server_id)};
   Result<PostgresAnswer> answer = Query(
-      "SELECT epoch, live::int FROM zeze_fence WHERE server_id = $1::int AND lane = 0", parameters);
+      "SELECT epoch::text, live::int::text, secret FROM zeze_fence"
+      " WHERE server_id = $1::int AND lane = 0",
+      parameters, PostgresFormat::kBinary);
   if (!answer.ok()) return answer.error();
   if (answer.value().row_count() == 0) return ServerRow{};
-  return ServerRow{.epoch = answer.value().number(0, 0), .live = answer.value().number(0, 1) != 0};
+  return ServerRow{.epoch = answer.value().number(0, 0),
+                   .live = answer.value().number(0, 1) != 0,
+                   .secret = std::string(answer.value().bytes(0, 2))};
+}
+
+Result<std::optional<ClusterRow>> PostgresFence::Cluster() {
+  Result<PostgresAnswer> answer = Query(kClusterSql, {}, PostgresFormat::kBinary);
+  if (!answer.ok()) return answer.error();
+  return ClusterIn(answer.value());
+}
+
+Result<std::map<std::string, std::int32_t>> PostgresFence::TableIds() {
+  Result<PostgresAnswer> answer = Query(kTableIdsSql, {});
+  if (!answer.ok()) return answer.error();
+  return TableIdsIn(answer.value());
+}
+
+Result<void> PostgresFence::Change(const ClusterChange& change) {
+  std::optional<Error> refused;
+  const Result<void> done =
+      InTransaction("change the cluster", [&](PostgresConnection& connection) {
+        PostgresAnswer answer = LockGuard(connection, "FOR UPDATE");
+        if (!answer.ok()) return answer;
+        std::optional<ClusterRow> cluster;
+        answer = ReadCluster(connection, cluster);
+        if (!answer.ok()) return answer;
+        const Result<ClusterRow> changed = ChangedCluster(cluster, change);
+        if (!changed.ok()) return Refused(changed.error(), refused);
+        answer = connection.Execute(kListLiveSql);
+        if (!answer.ok()) return answer;
+        const std::vector<LiveServer> others =
+            ServersInTheWay(cluster, LiveIn(answer), ChangeOptions());
+        if (!others.empty()) return Refused(InTheWayError(others, ChangeOptions()), refused);
+        answer = WriteCluster(connection, changed.value());
+        for (const auto& [name, id] : change.tables) {
+          if (!answer.ok()) return answer;
+          const Result<std::string> relation = SqlRelationName(name, kPostgresNames);
+          if (!relation.ok()) return Refused(relation.error(), refused);
+          const std::array<Parameter, 2> parameters = {Parameter::Text(relation.value()),
+                                                       Parameter::Number(id.value_or(0))};
+          answer = id.has_value()
+                       ? connection.Execute(
+                             "UPDATE zeze_table SET id = $2::int WHERE name = $1::text", parameters)
+                       : connection.Execute("DELETE FROM zeze_table WHERE name = $1::text",
+                                            std::span(parameters).first(1));
+          if (answer.ok() && answer.affected_rows() == 0) {
+            return Refused(UnknownTableError(name), refused);
+          }
+        }
+        return answer;
+      });
+  return refused.has_value() ? Result<void>(*refused) : done;
 }
 
 // The system identifier is that of the data directory (another one: another cluster, or a restored

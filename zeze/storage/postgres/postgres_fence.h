@@ -1,14 +1,21 @@
 // PostgresFence: the fence rows in PostgreSQL.
 //
-//   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder
+//   zeze_cluster one row: what all processes must agree on, see zeze/storage/cluster.h
+//   zeze_table   the id of each table, by the name of its relation
+//   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder, secret
 //   zeze_fenced  fenced epochs whose lease nobody has seen to be over
 //   zeze_lease   how long the lease of an epoch lasts, if it said so. A table of its own, by epoch:
 //                servers and Globals of earlier builds, which do not know it, spoil nothing
-//   zeze_global  a row for each shard: term, holder; and the guard row, shard -1
+//   zeze_global  a row for each shard: term, holder, secret; and the guard row, shard -1
 //
-// Start holds the guard row with a share lock while it reads the terms and marks its server live;
-// RaiseTerm holds it alone. So a Global that raised its term lists every server that has seen an
-// older one, also when it is the first of its shard (rules 42 and 43).
+// Start holds the guard row with a share lock while it compares its configuration, reads the terms
+// and marks its server live; RaiseTerm, a start that needs the database for itself, and changes of
+// zeze_cluster hold it alone. So a Global that raised its term lists every server that has seen an
+// older one, also when it is the first of its shard (rules 42 and 43), and of two starts that
+// disagree the second one compares with what the first one wrote (rule 52).
+//
+// The columns `secret` have no default: a process of an earlier build, which compares nothing,
+// cannot start beside processes that do.
 
 #pragma once
 
@@ -16,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +31,7 @@
 
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/cluster.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/sql/connection_pool.h"
@@ -37,30 +46,53 @@ class PostgresFence final : public Fence {
       : pool_(pool), flush_lane_(flush_lane), renew_lane_(renew_lane), retry_for_(retry_for) {}
 
   Result<FenceStart> Start(const FenceStartOptions& options) override;
+  Result<void> Share() override;
+  Result<std::vector<LiveServer>> InTheWay(const FenceStartOptions& options) override;
+  Result<bool> EvictSilent(const LiveServer& seen) override;
   Result<void> Renew() override;
   Result<void> Finish() override;
-  Result<std::int64_t> RaiseTerm(std::int32_t shard, const std::string& holder) override;
+  Result<std::int64_t> RaiseTerm(const GlobalStart& start) override;
   Result<std::vector<LiveServer>> ListLive() override;
   Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                              std::int64_t term) override;
   Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
   Result<ServerRow> Read(std::int32_t server_id) override;
   Result<std::map<std::int32_t, std::int64_t>> Terms() override;
+  Result<TermRow> ReadTerm(std::int32_t shard) override;
+  Result<std::optional<ClusterRow>> Cluster() override;
+  Result<std::map<std::string, std::int32_t>> TableIds() override;
+  Result<void> Change(const ClusterChange& change) override;
   Result<std::string> History() override;
 
   static constexpr const char* kCreateTablesSql =
       "CREATE TABLE IF NOT EXISTS zeze_fence (server_id int NOT NULL, lane smallint NOT NULL,"
       " epoch bigint NOT NULL, flush_seq bigint NOT NULL, live boolean NOT NULL,"
       " holder text NOT NULL, changed timestamptz NOT NULL DEFAULT now(),"
-      " PRIMARY KEY (server_id, lane));"
+      " secret bytea NOT NULL, PRIMARY KEY (server_id, lane));"
       "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id int, epoch bigint,"
       " PRIMARY KEY (server_id, epoch));"
       "CREATE TABLE IF NOT EXISTS zeze_lease (server_id int, epoch bigint,"
       " lease_ms bigint NOT NULL, PRIMARY KEY (server_id, epoch));"
       "CREATE TABLE IF NOT EXISTS zeze_global (shard int PRIMARY KEY, term bigint NOT NULL,"
-      " holder text NOT NULL);";
+      " holder text NOT NULL, secret bytea NOT NULL);"
+      "CREATE TABLE IF NOT EXISTS zeze_cluster (one int PRIMARY KEY CHECK (one = 1),"
+      " cluster bytea NOT NULL, protocol int NOT NULL, shards int NOT NULL,"
+      " alone_server int NOT NULL, alone_epoch bigint NOT NULL);"
+      "CREATE TABLE IF NOT EXISTS zeze_table (name text PRIMARY KEY, id int NOT NULL);"
+      // Of earlier builds. Rows that are there have no secret; no row without one can be added.
+      "ALTER TABLE zeze_fence ADD COLUMN IF NOT EXISTS secret bytea NOT NULL DEFAULT '';"
+      "ALTER TABLE zeze_fence ALTER COLUMN secret DROP DEFAULT;"
+      "ALTER TABLE zeze_global ADD COLUMN IF NOT EXISTS secret bytea NOT NULL DEFAULT '';"
+      "ALTER TABLE zeze_global ALTER COLUMN secret DROP DEFAULT;";
+  // Whether all of that is there.
+  static constexpr const char* kTablesExistSql =
+      "to_regclass('zeze_fenced') IS NOT NULL AND to_regclass('zeze_lease') IS NOT NULL"
+      " AND to_regclass('zeze_cluster') IS NOT NULL AND to_regclass('zeze_table') IS NOT NULL"
+      " AND (SELECT count(*) FROM pg_attribute WHERE attname = 'secret' AND NOT atthasdef"
+      " AND attrelid IN (to_regclass('zeze_fence'), to_regclass('zeze_global'))) = 2";
   static constexpr const char* kGuardRowSql =
-      "INSERT INTO zeze_global (shard, term, holder) VALUES (-1, 0, '') ON CONFLICT DO NOTHING";
+      "INSERT INTO zeze_global (shard, term, holder, secret) VALUES (-1, 0, '', '')"
+      " ON CONFLICT DO NOTHING";
 
  private:
   // Returns the first answer that failed. Run again after collisions.
@@ -70,7 +102,10 @@ class PostgresFence final : public Fence {
   // that is run again starts from nothing.
   Result<void> InTransaction(std::string_view what, const Body& body);
   Result<PostgresAnswer> Query(const std::string& sql,
-                               std::span<const PostgresParameter> parameters);
+                               std::span<const PostgresParameter> parameters,
+                               PostgresFormat format = PostgresFormat::kText);
+  // Why this process may not write any more.
+  Error SayFenced(const FenceOwner& owner);
 
   ConnectionPool<PostgresConnection>& pool_;
   FlushLane& flush_lane_;

@@ -115,11 +115,10 @@ Result<void> PostgresStorage::Prepare() {
   PostgresConnection& connection = *lease.value();
   place_ = connection.Place();
   const PostgresAnswer state = connection.ExecuteOnce(
-      "SELECT to_regclass('_zezedatawithversion_') IS NOT NULL"
-      " AND to_regclass('zeze_fence') IS NOT NULL AND to_regclass('zeze_fenced') IS NOT NULL"
-      " AND to_regclass('zeze_lease') IS NOT NULL AND to_regclass('zeze_global') IS NOT NULL,"
-      " current_setting('fsync'), current_setting('full_page_writes'),"
-      " current_setting('server_encoding'), pg_is_in_recovery()");
+      fmt::format("SELECT to_regclass('_zezedatawithversion_') IS NOT NULL AND {},"
+                  " current_setting('fsync'), current_setting('full_page_writes'),"
+                  " current_setting('server_encoding'), pg_is_in_recovery()",
+                  PostgresFence::kTablesExistSql));
   if (!state.ok()) return SqlError(ErrorCode::kUnavailable, "open the database", state.message());
   if (state.bytes(0, 4) == "t") {
     return Error(ErrorCode::kUnavailable,

@@ -67,7 +67,10 @@ class FencedPostgresHome final : public FencedHome {
   }
 
   bool BecomeOld() override {
-    SharedPostgresServer().RunSql(url_, "DROP TABLE zeze_lease");
+    SharedPostgresServer().RunSql(
+        url_,
+        "DROP TABLE zeze_lease; DROP TABLE zeze_cluster; DROP TABLE zeze_table;"
+        "ALTER TABLE zeze_fence DROP COLUMN secret; ALTER TABLE zeze_global DROP COLUMN secret");
     return true;
   }
 

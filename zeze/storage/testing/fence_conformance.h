@@ -31,6 +31,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/testing/cluster_conformance.h"
 #include "zeze/storage/testing/fence_lease_conformance.h"
 #include "zeze/storage/testing/fenced_home.h"
 #include "zeze/storage/testing/loopback_proxy.h"
@@ -230,11 +231,11 @@ TEST_P(FenceConformanceTest, ShowsTheTermsAtStart) {
 TEST_P(FenceConformanceTest, RaisesTheTermOnceForEachHolder) {
   auto global = Open();
 
-  EXPECT_EQ(global->fence().RaiseTerm(0, "first").value(), 1);
-  EXPECT_EQ(global->fence().RaiseTerm(0, "first").value(), 1);
-  EXPECT_EQ(Open()->fence().RaiseTerm(0, "second").value(), 2);
-  EXPECT_EQ(global->fence().RaiseTerm(0, "second").value(), 2);
-  EXPECT_EQ(global->fence().RaiseTerm(0, "first").value(), 3);
+  EXPECT_EQ(global->fence().RaiseTerm({.shard = 0, .holder = "first"}).value(), 1);
+  EXPECT_EQ(global->fence().RaiseTerm({.shard = 0, .holder = "first"}).value(), 1);
+  EXPECT_EQ(Open()->fence().RaiseTerm({.shard = 0, .holder = "second"}).value(), 2);
+  EXPECT_EQ(global->fence().RaiseTerm({.shard = 0, .holder = "second"}).value(), 2);
+  EXPECT_EQ(global->fence().RaiseTerm({.shard = 0, .holder = "first"}).value(), 3);
 }
 
 TEST_P(FenceConformanceTest, GivesEachOfManyGlobalsItsOwnTerm) {
@@ -622,7 +623,8 @@ TEST_P(FenceConformanceTest, SaysUnavailableWhileTheDatabaseIsGone) {
   EXPECT_EQ(server->storage().OpenTable("t").value()->Find("k", value).error().code(),
             ErrorCode::kUnavailable);
   EXPECT_EQ(server->fence().ListLive().error().code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(server->fence().RaiseTerm(0, "somebody").error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(server->fence().RaiseTerm({.shard = 0, .holder = "somebody"}).error().code(),
+            ErrorCode::kUnavailable);
 
   proxy_->Refuse(false);
   EXPECT_EQ(server->FlushUntilKnown("k", "2"), "ok");

@@ -94,7 +94,7 @@ TEST_P(FenceConformanceTest, GoesOnWithWhatAnEarlierBuildMade) {
   EXPECT_TRUE(server->fence().LeaseOver(8, 1).ok());
   EXPECT_TRUE(server->fence().Finish().ok());
   EXPECT_EQ(of_earlier_build->fence().ListLive().value(),
-            (std::vector<LiveServer>{{7, 1, "holder 7", false}}));
+            (std::vector<LiveServer>{{7, 1, "holder 7", false, std::chrono::milliseconds(0), 1}}));
 }
 
 }  // namespace zeze

@@ -109,7 +109,8 @@ class FencedProcess {
   // Every time as another Global.
   std::int64_t RaiseTerm(std::int32_t shard) {
     static std::atomic<int> globals = 0;
-    Result<std::int64_t> term = fence().RaiseTerm(shard, "global " + std::to_string(++globals));
+    Result<std::int64_t> term = fence().RaiseTerm(
+        {.shard = shard, .holder = "global " + std::to_string(++globals), .shards = 8});
     EXPECT_TRUE(term.ok()) << term.error().message();
     return term.ok() ? term.value() : 0;
   }

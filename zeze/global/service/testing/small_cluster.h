@@ -47,12 +47,13 @@ class Global {
   explicit Global(const std::shared_ptr<MemoryDatabase>& database, std::string holder,
                   std::uint16_t port = 0, std::int32_t shard = 0,
                   std::chrono::nanoseconds unfenced_wait = std::chrono::nanoseconds(0),
-                  const LeaseOptions& lease = kLease)
+                  const LeaseOptions& lease = kLease, std::int32_t shards = 0)
       : storage_(OpenMemoryStorage(database)),
         pool_({.name = "global", .thread_count = 2}),
         io_({.name = "global-io"}),
         service_(io_, *storage_->fence(), pool_,
                  {.shard = shard,
+                  .shards = shards,
                   .acceptor = {.ip = "127.0.0.1", .port = port},
                   .machine = {.lease = lease,
                               .silence_max = std::chrono::milliseconds(300),
