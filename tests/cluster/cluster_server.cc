@@ -2,7 +2,7 @@
 //
 //   zeze_cluster_server --id 3 --database URL --global PORT[,PORT] --history DIRECTORY
 //
-// Works until SIGTERM, then stops orderly. It says "ready" when it serves, "batch ADDED FAILED"
+// Works until SIGTERM, then stops orderly and says "stopped ADDED committed N refused N". It says "ready" when it serves, "batch ADDED FAILED"
 // when it has done --transactions of them, and acknowledges each receipt that it may never lose. It
 // ends with status 86 when it was fenced.
 
@@ -83,6 +83,7 @@ class Server {
   void StopWork() { stop_ = true; }
 
   std::int64_t added() const { return added_; }
+  std::int64_t committed() const { return added_ + done_; }
   std::int64_t failed() const { return failed_; }
 
   void Stop() {
@@ -255,7 +256,9 @@ int Main(int argc, char** argv) {
     server.StopWork();
   }
   server.Stop();
-  std::cout << "stopped " << server.added() << '\n' << std::flush;
+  std::cout << fmt::format("stopped {} committed {} refused {}\n", server.added(),
+                           server.committed(), server.failed())
+            << std::flush;
   return 0;
 }
 

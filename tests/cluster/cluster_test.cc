@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <random>
@@ -248,6 +249,51 @@ TEST_P(ClusterTest, EveryCounterListAndTotalIsExact) {
     added += Said(*server, "stopped");
   }
   EXPECT_GT(looks, 0U);
+  EXPECT_EQ(added, Sum("cluster_counters"));
+  EXPECT_EQ(0, Sum("cluster_accounts"));
+  CheckHistory();
+}
+
+// Rule 67. ZEZE_ROLLING_TRANSACTIONS: how many in all, at least.
+TEST_P(ClusterTest, ARollingRestartRefusesNoTransaction) {
+  const char* wanted = std::getenv("ZEZE_ROLLING_TRANSACTIONS");  // NOLINT(concurrency-mt-unsafe)
+  const std::int64_t transactions = wanted == nullptr ? 3000 : std::stoll(wanted);
+  constexpr int kServers = 3;
+  constexpr int kRounds = 2;
+  std::vector<std::unique_ptr<ServerProcess>> servers;
+  const auto start = [&](int id) {
+    auto server = StartServer(id, 0);
+    EXPECT_TRUE(server->AwaitLine("ready", kPatience)) << server->said();
+    return server;
+  };
+  for (int id = 0; id < kServers; ++id) servers.push_back(start(id));
+
+  std::int64_t added = 0;
+  std::int64_t committed = 0;
+  std::int64_t refused = 0;
+  int stops = 0;
+  const auto stop = [&](ServerProcess& server) {
+    server.Signal(SIGTERM);
+    EXPECT_EQ(0, server.AwaitEnd()) << server.said();
+    added += Said(server, "stopped");
+    committed += Said(server, "committed");
+    refused += Said(server, "refused");
+    EXPECT_EQ(0, Said(server, "refused")) << server.said();
+    ++stops;
+  };
+  for (int round = 0; (round < kRounds || committed < transactions) && !HasFailure(); ++round) {
+    for (int id = 0; id < kServers; ++id) {
+      ServerProcess& next = *servers[static_cast<std::size_t>((id + 1) % kServers)];
+      EXPECT_TRUE(next.AwaitLine("receipt", kPatience)) << next.said();  // All of them work.
+      stop(*servers[static_cast<std::size_t>(id)]);
+      servers[static_cast<std::size_t>(id)] = start(id);
+    }
+  }
+  for (const auto& server : servers) stop(*server);
+  std::cout << fmt::format("{} orderly stops, {} transactions committed, {} refused\n", stops,
+                           committed, refused);
+  EXPECT_EQ(0, refused);
+  EXPECT_GE(committed, transactions);
   EXPECT_EQ(added, Sum("cluster_counters"));
   EXPECT_EQ(0, Sum("cluster_accounts"));
   CheckHistory();

@@ -57,11 +57,12 @@ void Database::Ask(ProcessId from, std::function<void(std::function<void(Result<
   });
   // A request can lie in a buffer for long after its sender has given it up.
   Time way = world_.NetworkDelay() + slow_;
-  if (world_.Chance(0.01)) way = world_.Between(milliseconds(500), seconds(8));
-  if (world_.Chance(0.005)) return;
+  if (!reliable_ && world_.Chance(0.01)) way = world_.Between(milliseconds(500), seconds(8));
+  if (!reliable_ && world_.Chance(0.005)) return;
   world_.After(kNobody, way, [this, from, at_database = std::move(at_database), deliver] {
     at_database([this, from, deliver](Result<T> result) {
-      if (world_.Chance(0.005) || !world_.Alive(from) || !world_.Reachable(from, kNobody)) return;
+      if (!reliable_ && world_.Chance(0.005)) return;
+      if (!world_.Alive(from) || !world_.Reachable(from, kNobody)) return;
       world_.After(from, world_.NetworkDelay(),
                    [deliver, result = std::move(result)] { deliver(result); });
     });

@@ -85,6 +85,8 @@ class Database {
   FenceTable& fences() { return fences_; }
   // Extra time for every request, as if the disk were slow.
   void Slow(Time extra) { slow_ = extra; }
+  // From now on no request or answer is late or lost.
+  void BecomeReliable() { reliable_ = true; }
 
   // Who appended an element.
   void Register(history::Element element, std::uint64_t work) { owners_[element] = work; }
@@ -121,6 +123,7 @@ class Database {
   std::map<std::string, List> rows_;
   std::map<history::Element, std::uint64_t> owners_;
   Time slow_{0};
+  bool reliable_ = false;
   std::uint64_t last_flush_ = 0;
   std::map<std::uint64_t, Flushing> flushing_;  // Between the fence and the commit.
   std::map<std::pair<std::int32_t, FenceLane>, std::vector<Flushing>> queued_;

@@ -31,6 +31,8 @@ namespace {
 
 constexpr std::size_t kWorkers = 6;
 constexpr std::uint64_t kOldPeersEach = 8;  // One life of so many has servers of Zeze 1.6.
+constexpr std::uint64_t kRollEach = 8;      // One ends with a rolling restart.
+constexpr int kRollingRounds = 2;
 constexpr Time kTrouble = seconds(30);
 constexpr Time kPatience = seconds(90);
 
@@ -67,6 +69,8 @@ class Life {
     global_options_.unsafe_ignore_start_term = cluster_.unsafe.no_start_term;
     global_options_.unsafe_own_lease = options.left_out == LeftOut::kServerLease;
     global_options_.unsafe_let_old_peers_wait = options.left_out == LeftOut::kOldPeerDeadlock;
+    global_options_.unsafe_fail_before_close = options.left_out == LeftOut::kCloseBeforeFailing;
+    rolls_ = seed % kRollEach == 1;
     server_count_ = 2 + world_.Below(3);
     if (seed % kOldPeersEach == 0) {
       global_options_.unfenced_wait = seconds(3);
@@ -92,6 +96,7 @@ class Life {
       MendTableIds();
       world_.Run(kTrouble);
       Calm();
+      if (rolls_) RestartOneByOne();
       Verify(report);
     } catch (const Violation& violation) {
       report.failure = violation.text;
@@ -416,6 +421,32 @@ class Life {
     }
   }
 
+  // Rule 67. Nothing goes wrong: each server stops in order under load, and no request is refused.
+  void RestartOneByOne() {
+    database_.BecomeReliable();
+    world_.Run(seconds(30));  // Whatever was paused or evicted is back.
+    cluster_.refused_count = 0;
+    rolling_ = true;
+    for (std::size_t worker = 0; worker < kWorkers; ++worker) RollingWork(worker);
+    for (int round = 0; round < kRollingRounds; ++round) {
+      for (Server* server : std::vector<Server*>(current_)) {
+        server->Stop();
+        world_.Run(seconds(3));
+      }
+    }
+    rolling_ = false;
+    world_.Run(seconds(10));
+    if (cluster_.refused_count == 0) return;
+    throw Violation{fmt::format("{} requests were refused while servers stopped in order",
+                                cluster_.refused_count)};
+  }
+
+  void RollingWork(std::size_t worker) {
+    world_.After(kNobody, world_.Between(milliseconds(1), milliseconds(40)), [this, worker] {
+      if (rolling_) DoWork(worker, Plan(), [this, worker](bool) { RollingWork(worker); });
+    });
+  }
+
   // A transaction on every key.
   void Serve(std::size_t at, bool& served) {
     if (at == keys_.size()) {
@@ -492,6 +523,8 @@ class Life {
   std::size_t fault_count_ = 0;
   bool calm_ = false;
   global::SilenceWatch mending_{{}};
+  bool rolls_ = false;
+  bool rolling_ = false;
 };
 
 }  // namespace
@@ -513,6 +546,7 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kClusterRow, "cluster-row"},
       {LeftOut::kTableIds, "table-ids"},
       {LeftOut::kAlone, "alone"},
+      {LeftOut::kCloseBeforeFailing, "close-before-failing"},
   };
   return names;
 }

@@ -32,6 +32,7 @@ enum class LeftOut : std::uint8_t {
   kClusterRow,
   kTableIds,
   kAlone,
+  kCloseBeforeFailing,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

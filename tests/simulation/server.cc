@@ -137,7 +137,8 @@ class Server::Shard final : public global::AgentOutput {
     server_.world_.After(server_.process_, server_.world_.NetworkDelay(),
                          [this, request, copy, right] { server_.Granted(request, copy, right); });
   }
-  void Failed(std::uint64_t request, std::string_view lock, global::AcquireFailure) override {
+  void Failed(std::uint64_t request, std::string_view lock, global::AcquireFailure why) override {
+    if (why == global::AcquireFailure::kRefused) ++server_.cluster_.refused_count;
     server_.requests_.erase(request);
     Record& record = server_.RecordOf(server_.KeyOf(lock));
     record.acquiring = false;
@@ -334,7 +335,7 @@ void Server::End(const std::string& why) {
 
 void Server::KeepConnected(std::size_t shard) {
   global::GlobalAgent& agent = shards_[shard]->agent();
-  if (agent.connection() == 0) {
+  if (agent.connection() == 0 && !closed_) {
     std::vector<GlobalProcess*> choices;
     for (const auto& global : cluster_.globals[config_.globals[shard]]) {
       if (global->alive() && world_.Reachable(process_, global->process())) {
@@ -367,6 +368,7 @@ void Server::KeepLease() {
   cluster_.database.Flush(
       process_, server_id_, FenceLane::kRenew, epoch_, renew_seq_ + 1, {},
       [this, sent](Result<bool> renewed) {
+        if (closed_) return;  // Its row says that it has ended.
         if (renewed.ok()) {
           renew_seq_ += 1;
           // Already there: by an earlier copy, of which only that is known.
@@ -410,8 +412,18 @@ void Server::KeepStopping() {
       return;
     }
     for (const auto& shard : shards_) shard->agent().NormalClose();
-    world_.After(process_, milliseconds(5), [this] { End("it has stopped"); });
+    AwaitClosed(world_.now() + seconds(5));
   });
+}
+
+void Server::AwaitClosed(Time give_up) {
+  const bool open = std::any_of(shards_.begin(), shards_.end(),
+                                [](const auto& shard) { return shard->agent().connection() != 0; });
+  if (!open || world_.now() >= give_up) {
+    End("it has stopped");
+    return;
+  }
+  world_.After(process_, milliseconds(5), [this, give_up] { AwaitClosed(give_up); });
 }
 
 void Server::KeepSaving() {

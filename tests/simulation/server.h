@@ -62,6 +62,8 @@ struct Cluster {
   // I3: no other process that may still use it has a right beside this one.
   void CheckSingleWriter(const Server& server, const std::string& key, Right right) const;
 
+  std::size_t refused_count = 0;  // Requests that Global refused because of their holder.
+
   // Rules to leave out, to see that it matters.
   struct Unsafe {
     bool no_lease_check = false;
@@ -159,6 +161,7 @@ class Server {
   void KeepLease();
   void KeepTerms();
   void KeepStopping();
+  void AwaitClosed(Time give_up);
   void KeepSaving();
   void End(const std::string& why);
   bool LeaseValid() const;

@@ -131,14 +131,15 @@ bool Directory::Satisfied(const Entry& entry, const Request& request) {
 }
 
 void Directory::Acquire(SessionId session, std::uint64_t request, std::string_view key,
-                        Right wanted, WhileWaiting meanwhile) {
+                        Right wanted, WhileWaiting meanwhile, DirectoryOutput::Time now) {
   ZEZE_CHECK(wanted != Right::kInvalid);
   const auto at = FindOrAdd(key);
   Entry& entry = at->second;
   const Request asked{.session = session,
                       .wanted = wanted,
                       .hangs = meanwhile == WhileWaiting::kHangs,
-                      .number = request};
+                      .number = request,
+                      .since = now};
   if (!paused_ && entry.waiting == nullptr && Satisfied(entry, asked)) {  // The usual case.
     const Right right = std::max(wanted, entry.RightOf(session));
     Set(entry, session, right);
@@ -168,9 +169,8 @@ void Directory::RefuseWhatHangs(SessionId session, std::string_view key, Waiting
 
 void Directory::Ask(std::string_view key, Entry& entry) {
   Waiting& waiting = *entry.waiting;
-  const Request& first = waiting.requests.front();
-  // A reader leaves the writer a copy to read.
-  const Right to = first.wanted == Right::kModify ? Right::kInvalid : Right::kShare;
+  const Request first = waiting.requests.front();
+  const Right to = waiting.asked_for();
   std::vector<SessionId> holders;
   entry.ForEachHolder([&](SessionId holder, Right right) {
     if (holder != first.session && right > to) holders.push_back(holder);
@@ -178,14 +178,8 @@ void Directory::Ask(std::string_view key, Entry& entry) {
   for (const SessionId holder : holders) {
     RefuseWhatHangs(holder, key, waiting);
     const std::uint64_t serial = ++last_serial_;
-    if (output_.Reduce(holder, serial, key, to)) {
-      waiting.questions.push_back({holder, serial});
-      continue;
-    }
-    waiting.failed = true;
-    waiting.refusal = Refusal::kHolderUnreachable;
-    waiting.culprit = holder;
-    break;  // The request fails anyhow: leave the others their rights.
+    waiting.questions.push_back({holder, serial});
+    output_.Reduce(holder, serial, key, to, first.since);
   }
 }
 
@@ -277,38 +271,41 @@ std::vector<std::string> Directory::KeysOf(FunctionRef<bool(const Entry&)> chose
   return keys;
 }
 
+void Directory::Waiting::Forget(SessionId session) {
+  if (requests.front().session == session) requests.front().session = kNoSession;
+  requests.erase(std::remove_if(requests.begin() + 1, requests.end(),
+                                [session](const Request& one) { return one.session == session; }),
+                 requests.end());
+}
+
 void Directory::Unreachable(SessionId session) {
   const auto waits = KeysOf([](const Entry& entry) { return entry.waiting != nullptr; });
   for (const std::string& key : waits) {
     const auto at = entries_.find(key);
     if (at == entries_.end() || at->second.waiting == nullptr) continue;
     Waiting& waiting = *at->second.waiting;
-    // The one being served stays in its place, without an owner, until its answers are there.
-    if (waiting.requests.front().session == session) waiting.requests.front().session = kNoSession;
-    for (std::size_t i = 1; i < waiting.requests.size();) {
-      if (waiting.requests[i].session == session) {
-        waiting.requests.erase(waiting.requests.begin() + static_cast<std::ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
-    }
-    const std::size_t before = waiting.questions.size();
-    std::erase_if(waiting.questions, [session](const Question& q) { return q.holder == session; });
-    if (waiting.questions.size() != before) {
-      waiting.failed = true;
-      waiting.refusal = Refusal::kHolderUnreachable;
-      waiting.culprit = session;
+    waiting.Forget(session);
+    for (const Question& question : waiting.questions) {
+      if (question.holder != session) continue;
+      output_.Reduce(session, question.serial, key, waiting.asked_for(),
+                     waiting.requests.front().since);
     }
     Advance(at);
   }
 }
 
 void Directory::Drop(SessionId session) {
-  Unreachable(session);
-  const auto held =
-      KeysOf([session](const Entry& entry) { return entry.RightOf(session) != Right::kInvalid; });
-  for (const std::string& key : held) {
+  const auto concerned = KeysOf([session](const Entry& entry) {
+    return entry.waiting != nullptr || entry.RightOf(session) != Right::kInvalid;
+  });
+  for (const std::string& key : concerned) {
     const auto at = entries_.find(key);
+    if (at == entries_.end()) continue;
+    if (Waiting* waiting = at->second.waiting.get()) {
+      waiting->Forget(session);
+      std::erase_if(waiting->questions,
+                    [session](const Question& q) { return q.holder == session; });
+    }
     Set(at->second, session, Right::kInvalid);
     Advance(at);
   }

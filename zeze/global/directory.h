@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,7 +36,7 @@ inline constexpr SessionId kNoSession = 0xffff;
 inline constexpr std::size_t kSessionsMax = 4096;
 
 enum class Refusal : std::uint8_t {
-  kHolderUnreachable,  // It has no connection. The book keeps its right.
+  kHolderUnreachable,  // It had no connection for too long. The book keeps its right.
   kHolderFailed,       // It answered with an error, or not in time. The book keeps its right.
   kHolderFresh,        // It uses the right just now (old peers; ours defer instead). Try again.
   kDeadlock,           // The one that asks is being asked about this key itself (rule 68).
@@ -55,13 +56,17 @@ struct HeldRight {
 // What the directory wants to happen. Called while it works: do not call it back from here.
 class DirectoryOutput {
  public:
+  using Time = std::chrono::nanoseconds;
+
   virtual void Granted(SessionId session, std::uint64_t request, std::string_view key,
                        Right right) = 0;
   virtual void Refused(SessionId session, std::uint64_t request, std::string_view key, Right wanted,
                        Refusal refusal, SessionId holder) = 0;
-  // Asks a holder to lower its right. Answered by Reduced or ReduceFailed with the same serial, or
-  // by Unreachable or Drop. False: it cannot be asked, it has no connection.
-  virtual bool Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) = 0;
+  // Asks a holder to lower its right, for a request that waits since then. Answered by Reduced or
+  // ReduceFailed with the same serial, or by Drop. Comes again, with the same serial, when the
+  // holder is Unreachable: then the question is to be kept until the holder is back, or to fail.
+  virtual void Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to,
+                      Time since) = 0;
 
  protected:
   ~DirectoryOutput() = default;
@@ -77,9 +82,10 @@ class Directory {
     kHangs,    // Nothing: it holds a lock. So it never waits for a key about which it is asked; its
                // request is refused with kDeadlock, on arrival or before it is asked (rule 68).
   };
-  // One outstanding request of a session for a key.
+  // One outstanding request of a session for a key. `now` is only handed on, to Reduce.
   void Acquire(SessionId session, std::uint64_t request, std::string_view key, Right wanted,
-               WhileWaiting meanwhile = WhileWaiting::kAnswers);
+               WhileWaiting meanwhile = WhileWaiting::kAnswers,
+               DirectoryOutput::Time now = DirectoryOutput::Time(0));
 
   // The session has given the right back. Returns what it held.
   Right Release(SessionId session, std::string_view key);
@@ -88,11 +94,12 @@ class Directory {
   void Reduced(SessionId holder, std::uint64_t serial, std::string_view key, Right now);
   void ReduceFailed(SessionId holder, std::uint64_t serial, std::string_view key, Refusal why);
 
-  // The session's connection is gone: its requests are forgotten, what is asked of it fails. Its
-  // rights stay in the book.
+  // The session's connection is gone: its requests are forgotten. Its rights stay in the book, and
+  // the requests of others that need them wait in their places (rule 67).
   void Unreachable(SessionId session);
 
-  // Takes all rights of the session out of the book: nobody of it can use them any more.
+  // Takes all rights of the session out of the book: nobody of it can use them any more. Questions
+  // to it are answered so.
   void Drop(SessionId session);
 
   // All rights that a session says it has. `known`: it reconnected, so it has at most what is in
@@ -120,6 +127,7 @@ class Directory {
     Right wanted = Right::kInvalid;
     bool hangs = false;  // See WhileWaiting.
     std::uint64_t number = 0;
+    DirectoryOutput::Time since{0};
   };
   struct Question {
     SessionId holder = kNoSession;
@@ -129,7 +137,15 @@ class Directory {
   struct Waiting {
     std::deque<Request> requests;     // The first one is being served.
     std::vector<Question> questions;  // Asked for it and not answered yet.
-    bool failed = false;              // A holder could not be asked, or said no.
+    bool failed = false;              // A holder could not be reached, or said no.
+
+    // What the holders are asked for. A reader leaves the writer a copy to read.
+    Right asked_for() const {
+      return requests.front().wanted == Right::kModify ? Right::kInvalid : Right::kShare;
+    }
+    // Requests of the session. The one being served stays in its place, without an owner, until its
+    // answers are there.
+    void Forget(SessionId session);
     Refusal refusal = Refusal::kHolderFailed;
     SessionId culprit = kNoSession;
   };

@@ -33,18 +33,16 @@ class DirectoryTest : public ::testing::Test, private DirectoryOutput {
     said.push_back(
         fmt::format("refuse {} {} {} by {}", session, key, static_cast<int>(refusal), holder));
   }
-  bool Reduce(SessionId holder, std::uint64_t number, std::string_view key, Right to) override {
-    if (holder == unreachable) return false;
+  void Reduce(SessionId holder, std::uint64_t number, std::string_view key, Right to,
+              Time /*since*/) override {
     serial = number;
     said.push_back(fmt::format("reduce {} {} {}", holder, key, static_cast<int>(to)));
-    return true;
   }
 
   std::vector<std::string> Take() { return std::exchange(said, {}); }
 
   std::vector<std::string> said;
   std::uint64_t serial = 0;  // Of the last question.
-  SessionId unreachable = kNoSession;
   Directory directory{*this};
 };
 
@@ -131,23 +129,25 @@ TEST_F(DirectoryTest, AWaitingRequestThatHangsIsRefusedBeforeItsSessionIsAsked) 
 }
 
 // The peer refuses everything of a server for four seconds, also when it is back.
-TEST_F(DirectoryTest, AHolderThatIsBackIsAskedAtOnce) {
+TEST_F(DirectoryTest, AQuestionOutlivesTheConnectionOfItsHolder) {
   directory.Acquire(1, 1, "a", kModify);
-  unreachable = 1;
   directory.Acquire(2, 1, "a", kModify);
-  EXPECT_THAT(Take(), ElementsAre("grant 1 a 2", "refuse 2 a 0 by 1"));
+  EXPECT_THAT(Take(), ElementsAre("grant 1 a 2", "reduce 1 a 0"));
+  const std::uint64_t first = serial;
 
-  unreachable = kNoSession;
-  directory.Acquire(2, 2, "a", kModify);
-
+  directory.Unreachable(1);
   EXPECT_THAT(Take(), ElementsAre("reduce 1 a 0"));
+  EXPECT_EQ(first, serial);
+  directory.Reduced(1, serial, "a", kNothing);
+
+  EXPECT_THAT(Take(), ElementsAre("grant 2 a 2"));
 }
 
 TEST_F(DirectoryTest, AnAnswerToAnOlderQuestionIsIgnored) {
   directory.Acquire(1, 1, "a", kModify);
   directory.Acquire(2, 1, "a", kShare);
   const std::uint64_t first = serial;
-  directory.Unreachable(1);
+  directory.ReduceFailed(1, first, "a", Refusal::kHolderUnreachable);
   directory.Acquire(2, 2, "a", kShare);
   Take();
 
@@ -190,8 +190,8 @@ TEST_F(DirectoryTest, WhatADroppedSessionHeldGoesToWhoeverWaits) {
 
   directory.Drop(1);
 
-  // Its connection is gone, so what was asked of it fails; the next one asks for nothing.
-  EXPECT_THAT(Take(), ElementsAre("refuse 2 a 0 by 1"));
+  // What was asked of it is answered so: it has nothing.
+  EXPECT_THAT(Take(), ElementsAre("grant 2 a 2"));
   directory.Acquire(2, 2, "b", kModify);
   EXPECT_THAT(Take(), ElementsAre("grant 2 b 2"));
 }

@@ -170,20 +170,31 @@ void GlobalServer::Bind(Time now, SessionId id, ConnectionId connection) {
   connections_[connection] = id;
 }
 
-void GlobalServer::Unbind(Time now, SessionId id) {
+bool GlobalServer::Disconnect(Time now, SessionId id) {
   Session& session = sessions_.at(id);
-  if (session.connection == 0) return;
+  if (session.connection == 0) return false;
   if (last_heard_.id == id) last_heard_ = {};
   connections_.erase(session.connection);
   output_.Close(session.connection);
   session.connection = 0;
   session.silent_since = now;
+  return true;
+}
+
+void GlobalServer::Unbind(Time now, SessionId id) {
+  if (!Disconnect(now, id)) return;
+  directory_.Unreachable(id);  // Its questions are kept.
   std::erase_if(questions_, [id](const auto& entry) { return entry.second.holder == id; });
-  directory_.Unreachable(id);
+}
+
+void GlobalServer::DropRights(SessionId id) {
+  directory_.Drop(id);
+  std::erase_if(questions_, [id](const auto& entry) { return entry.second.holder == id; });
+  std::erase_if(kept_, [id](const auto& entry) { return entry.second.question.holder == id; });
 }
 
 void GlobalServer::Remove(SessionId id) {
-  directory_.Drop(id);
+  DropRights(id);
   if (last_heard_.id == id) last_heard_ = {};
   sessions_.erase(id);
   FinishRecovery();
@@ -260,7 +271,7 @@ bool GlobalServer::OnUnfencedLogin(Time now, ConnectionId from, std::int32_t ser
   } else if (sessions_.at(id).state != State::kLive || sessions_.at(id).connection != 0) {
     return false;
   } else if (!again) {
-    directory_.Drop(id);
+    DropRights(id);
     sessions_.at(id).number = ++last_session_;
   }
   Session& session = sessions_.at(id);
@@ -279,7 +290,12 @@ void GlobalServer::OnNormalClose(Time now, ConnectionId from) {
     std::int64_t& fenced = fenced_[session.server_id];
     fenced = std::max(fenced, session.epoch);  // What has ended does not come back.
   }
-  Unbind(now, id);
+  if (options_.unsafe_fail_before_close) {
+    Unbind(now, id);
+    ExpireKept(Time::max());
+  }
+  // It has saved everything: whoever waits for it is granted, nobody is refused (rule 67).
+  Disconnect(now, id);
   Remove(id);
 }
 
@@ -547,7 +563,8 @@ bool GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
   if (id == kNoSession) return false;
   const bool hangs = last_heard_.session->unfenced && !options_.unsafe_let_old_peers_wait;
   directory_.Acquire(id, request, key, wanted,
-                     hangs ? Directory::WhileWaiting::kHangs : Directory::WhileWaiting::kAnswers);
+                     hangs ? Directory::WhileWaiting::kHangs : Directory::WhileWaiting::kAnswers,
+                     now);
   return true;
 }
 
@@ -592,22 +609,58 @@ void GlobalServer::Refused(SessionId session, std::uint64_t request, std::string
   output_.SendRefusal(sessions_.at(session).connection, request, key, wanted, refusal);
 }
 
-bool GlobalServer::Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) {
-  const Session& session = sessions_.at(holder);
-  if (session.connection == 0) return false;
-  questions_[serial] = {.deadline = now_ + options_.reduce_timeout, .holder = holder};
-  output_.SendReduce(session.connection, serial, key, to);
-  return true;
+void GlobalServer::Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to,
+                          Time since) {
+  Session& session = sessions_.at(holder);
+  if (session.connection != 0) {
+    questions_[serial] = {.asked = now_, .holder = holder};
+    output_.SendReduce(session.connection, serial, key, to);
+    return;
+  }
+  session.in_the_way = true;
+  // A request that has waited behind others does not wait longer than these.
+  Question question{.asked = now_, .holder = holder};
+  Time fails = since + options_.acquire_wait;
+  if (const auto at = questions_.find(serial); at != questions_.end()) {
+    question = at->second;  // Its connection was lost.
+    fails = std::min(now_ + options_.acquire_wait, question.asked + options_.reduce_timeout);
+  }
+  kept_.emplace(fails,
+                Kept{.question = question, .serial = serial, .key = std::string(key), .to = to});
 }
 
 // --- time ----------------------------------------------------------------------------------------
 
 void GlobalServer::ExpireQuestions(Time now) {
-  while (!questions_.empty() && questions_.begin()->second.deadline <= now) {
+  while (!questions_.empty() && questions_.begin()->second.asked + options_.reduce_timeout <= now) {
     // It hangs. If it lives, it comes back at once; if not, it is silent from now on.
     const SessionId holder = questions_.begin()->second.holder;
     sessions_.at(holder).in_the_way = true;
     Unbind(now, holder);
+  }
+}
+
+// The age of a question outlives the connections of its holder.
+void GlobalServer::AskWhoIsBack(Time now) {
+  now_ = now;
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    const Kept& kept = at->second;
+    const ConnectionId connection = sessions_.at(kept.question.holder).connection;
+    if (connection == 0) {
+      ++at;
+      continue;
+    }
+    questions_[kept.serial] = kept.question;
+    output_.SendReduce(connection, kept.serial, kept.key, kept.to);
+    at = kept_.erase(at);
+  }
+}
+
+void GlobalServer::ExpireKept(Time now) {
+  while (!kept_.empty() && kept_.begin()->first <= now) {
+    const Kept failed = std::move(kept_.extract(kept_.begin()).mapped());
+    directory_.ReduceFailed(failed.question.holder, failed.serial, failed.key,
+                            Refusal::kHolderUnreachable);
   }
 }
 
@@ -636,8 +689,10 @@ void GlobalServer::Tick(Time now) {
     term_due_ = Time::max();
     output_.ReadTerm();
   }
+  AskWhoIsBack(now);
   ExpireQuestions(now);
   CloseTheSilent(now);
+  ExpireKept(now);
   TellLosses(now);
   EvictTheSilent(now);
   std::vector<SessionId> due;
@@ -665,7 +720,13 @@ GlobalServer::Time GlobalServer::NextDeadline() const {
   if (phase_ == Phase::kRecovering && now_ < recovery_until_) {
     next = std::min(next, recovery_until_);
   }
-  if (!questions_.empty()) next = std::min(next, questions_.begin()->second.deadline);
+  if (!questions_.empty()) {
+    next = std::min(next, questions_.begin()->second.asked + options_.reduce_timeout);
+  }
+  if (!kept_.empty()) next = std::min(next, kept_.begin()->first);
+  for (const auto& [fails, kept] : kept_) {
+    if (sessions_.at(kept.question.holder).connection != 0) next = std::min(next, now_);
+  }
   for (const auto& [id, session] : sessions_) {
     if (session.connection != 0 && !session.unfenced) {
       next = std::min(next, session.heard + options_.silence_max);

@@ -42,6 +42,9 @@ struct GlobalOptions {
   std::chrono::nanoseconds silence_max = std::chrono::seconds(1);
   // A holder that does not answer for so long has failed, and its connection is closed.
   std::chrono::nanoseconds reduce_timeout = std::chrono::seconds(17);
+  // A request waits for so long for a holder that has no connection: it is on its way back, or its
+  // rights are being taken away (rule 67). Less than callers wait.
+  std::chrono::nanoseconds acquire_wait = std::chrono::seconds(5);
   std::chrono::nanoseconds retry_delay = std::chrono::milliseconds(500);
   // How often it looks whether its term is still current. Only so that a deposed Global ends soon:
   // its grants do no harm.
@@ -65,6 +68,7 @@ struct GlobalOptions {
   bool unsafe_ignore_start_term = false;
   bool unsafe_own_lease = false;
   bool unsafe_let_old_peers_wait = false;
+  bool unsafe_fail_before_close = false;
 };
 
 enum class AlertKind : std::uint8_t {
@@ -219,7 +223,7 @@ class GlobalServer final : private DirectoryOutput {
     State state = State::kLive;
     bool unfenced = false;    // An old peer.
     bool announced = false;   // Otherwise it was listed, and what it has is not known yet.
-    bool in_the_way = false;  // Somebody was refused because of it.
+    bool in_the_way = false;  // Somebody waits, or was refused, because of it.
     bool told_lost = false;
     ConnectionId connection = 0;    // 0: none.
     std::uint64_t number = 0;       // See ServerView::session.
@@ -231,8 +235,15 @@ class GlobalServer final : private DirectoryOutput {
     Time due{0};                         // kEvicting, kSuperseded: ask again; kFreeing: free.
   };
   struct Question {
-    Time deadline;
+    Time asked;
     SessionId holder;
+  };
+  // A question to a holder that has no connection.
+  struct Kept {
+    Question question;
+    std::uint64_t serial;
+    std::string key;
+    Right to;
   };
 
   // DirectoryOutput.
@@ -240,7 +251,8 @@ class GlobalServer final : private DirectoryOutput {
                Right right) override;
   void Refused(SessionId session, std::uint64_t request, std::string_view key, Right wanted,
                Refusal refusal, SessionId holder) override;
-  bool Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to) override;
+  void Reduce(SessionId holder, std::uint64_t serial, std::string_view key, Right to,
+              Time since) override;
 
   LoginOutcome Judge(const LoginRequest& request) const;
   SessionId FindSession(std::int32_t server_id, std::int64_t epoch) const;
@@ -253,6 +265,9 @@ class GlobalServer final : private DirectoryOutput {
   SessionId Heard(Time now, ConnectionId connection);
   void Bind(Time now, SessionId id, ConnectionId connection);
   void Unbind(Time now, SessionId id);
+  // Closes its connection, if there is one. False: there was none.
+  bool Disconnect(Time now, SessionId id);
+  void DropRights(SessionId id);
   void Remove(SessionId id);
   void StartEvict(Time now, SessionId id, const std::string& why);
   void EvictTheContradictory(Time now, const std::vector<SessionId>& sessions);
@@ -266,6 +281,8 @@ class GlobalServer final : private DirectoryOutput {
   void FinishRecovery();
   void Depose(Time now);
   void ExpireQuestions(Time now);
+  void AskWhoIsBack(Time now);
+  void ExpireKept(Time now);
   void CloseTheSilent(Time now);
   Time EvictionTime(const Session& session) const;
   void TellLosses(Time now);
@@ -290,7 +307,8 @@ class GlobalServer final : private DirectoryOutput {
   } last_heard_;
   // The highest epoch of each server that is fenced; it and lower ones are refused for ever.
   std::map<std::int32_t, std::int64_t> fenced_;
-  std::map<std::uint64_t, Question> questions_;  // By serial, and so by deadline.
+  std::map<std::uint64_t, Question> questions_;  // By serial, and so by the time they were asked.
+  std::multimap<Time, Kept> kept_;               // By the time they fail.
 };
 
 }  // namespace zeze::global
