@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "tools/cli/open_database.h"
+#include "tools/cli/switch_over_command.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/global/lease.h"
@@ -155,6 +156,7 @@ void AddClusterCommand(CLI::App& app, int& exit_code) {
       exit_code,
       [](const ClusterArguments& given) { return RunChange(given, {.new_identity = true}); });
   identity->add_flag("--new", arguments->new_identity, "Make a new identity")->required();
+  AddSwitchOverCommands(*cluster, exit_code);
 }
 
 }  // namespace zeze::cli

@@ -9,7 +9,9 @@
 #include "zeze/base/result.h"
 #include "zeze/base/url.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/postgres/postgres_home.h"
 #include "zeze/storage/postgres/postgres_storage.h"
+#include "zeze/storage/sql/database_home.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze::cli {
@@ -26,6 +28,17 @@ Result<std::unique_ptr<Storage>> OpenDatabase(const std::string& url) {
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("no driver for the database \"{}\": its address begins with "
                            "postgresql:// or mysql://",
+                           MaskPasswords(url)));
+}
+
+Result<std::unique_ptr<DatabaseHome>> OpenDatabaseHome(const std::string& url) {
+  std::string_view scheme = url;
+  if (scheme.starts_with("jdbc:")) scheme.remove_prefix(5);
+  if (scheme.starts_with("postgresql:") || scheme.starts_with("postgres:")) {
+    return OpenPostgresHome({.url = url});
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("switch-overs of \"{}\" cannot be planned: only PostgreSQL's can",
                            MaskPasswords(url)));
 }
 

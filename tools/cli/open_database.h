@@ -6,6 +6,7 @@
 #include <string>
 
 #include "zeze/base/result.h"
+#include "zeze/storage/sql/database_home.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze::cli {
@@ -13,5 +14,8 @@ namespace zeze::cli {
 // "postgresql://user:password@host:port/database" or "mysql://...", or with "jdbc:" before it.
 // Errors: as the driver's, and kInvalidArgument for an address that no driver knows.
 Result<std::unique_ptr<Storage>> OpenDatabase(const std::string& url);
+
+// The copy that the address names, for operators. Errors: kInvalidArgument, kUnavailable.
+Result<std::unique_ptr<DatabaseHome>> OpenDatabaseHome(const std::string& url);
 
 }  // namespace zeze::cli

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
 #include "zeze/storage/postgres/postgres_storage.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
 
 namespace zeze {
@@ -97,7 +99,10 @@ Result<void> CheckTls(const DatabaseUrl& url) {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresSession& session) {
+// Of one host of the address. libpq would look for one that takes writes itself, but would wait for
+// one that does not answer for as long as for all.
+Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresSession& session,
+                                 std::size_t host) {
   Result<DatabaseUrl> parsed = ParseDatabaseUrl(options.url);
   if (!parsed.ok()) return parsed.error();
   const DatabaseUrl& url = parsed.value();
@@ -106,17 +111,12 @@ Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresS
                  fmt::format("'{}://' is no address of a PostgreSQL database", url.scheme));
   }
   if (Result<void> tls = CheckTls(url); !tls.ok()) return tls.error();
-  std::string hosts;
-  std::string ports;
-  for (const DatabaseHost& host : url.hosts) {
-    hosts += (hosts.empty() ? "" : ",") + host.name;
-    ports += (ports.empty() ? "" : ",") + std::to_string(host.port == 0 ? 5432 : host.port);
-  }
+  const DatabaseHost& at = url.hosts[host % url.hosts.size()];
   const auto network_seconds =
       std::max<std::int64_t>(1, options.network_timeout.count() / 1000 / 2);
   Settings settings = {
-      {"host", hosts},
-      {"port", ports},
+      {"host", at.name},
+      {"port", std::to_string(at.port == 0 ? 5432 : at.port)},
       {"dbname", url.database},
       {"user", options.user.empty() ? url.user : options.user},
       {"password", options.password.empty() ? url.password : options.password},
@@ -129,8 +129,6 @@ Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresS
       {"keepalives_count", std::to_string(network_seconds)},
       {"tcp_user_timeout", std::to_string(options.network_timeout.count())},
   };
-  // Never a replica that lags behind: what a server reads under a right must be the newest.
-  if (url.hosts.size() > 1) settings.emplace_back("target_session_attrs", "read-write");
   const std::set<std::string, std::less<>> known = KnownKeywords();
   for (const auto& [name, value] : url.parameters) {
     if (known.contains(name)) {
@@ -165,7 +163,7 @@ Result<void> AwaitConnected(PGconn* connection, std::chrono::milliseconds timeou
 }  // namespace
 
 Result<void> CheckPostgresOptions(const PostgresOptions& options) {
-  const Result<Settings> settings = ConnectSettings(options, {});
+  const Result<Settings> settings = ConnectSettings(options, {}, 0);
   if (!settings.ok()) return settings.error();
   return {};
 }
@@ -198,8 +196,74 @@ PostgresConnection::~PostgresConnection() {
 }
 
 Result<std::unique_ptr<PostgresConnection>> PostgresConnection::Connect(
+    const PostgresOptions& options, const PostgresSession& session, DatabaseCopy& copy) {
+  const Result<DatabaseUrl> url = ParseDatabaseUrl(options.url);
+  if (!url.ok()) return url.error();
+  const std::size_t hosts = url.value().hosts.size();
+  const std::size_t first = copy.host();
+  std::optional<Error> foreign;
+  std::string problems;
+  for (std::size_t i = 0; i < hosts; ++i) {
+    const std::size_t host = (first + i) % hosts;
+    Result<std::unique_ptr<PostgresConnection>> connected = ConnectTo(options, session, host);
+    if (!connected.ok() && connected.error().code() != ErrorCode::kUnavailable) return connected;
+    const Result<void> good =
+        connected.ok() ? connected.value()->CheckCopy(copy) : Result<void>(connected.error());
+    if (good.ok()) {
+      copy.set_host(host);
+      return connected;
+    }
+    // Another host may have the copy that counts.
+    if (good.error().code() == ErrorCode::kFenced) foreign = good.error();
+    problems += (problems.empty() ? "" : "; ") + good.error().message();
+  }
+  if (foreign) return *foreign;
+  return Error(ErrorCode::kUnavailable, problems);
+}
+
+Result<std::unique_ptr<PostgresConnection>> PostgresConnection::ConnectToAny(
     const PostgresOptions& options, const PostgresSession& session) {
-  Result<Settings> settings = ConnectSettings(options, session);
+  return ConnectTo(options, session, 0);
+}
+
+Result<PostgresConnection::Facts> PostgresConnection::ReadFacts() {
+  const PostgresAnswer copy = ExecuteOnce(
+      "SELECT NOT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE"
+      " (SELECT system_identifier FROM pg_control_system())::text || ' timeline ' ||"
+      " substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,"
+      " to_regclass('zeze_home') IS NOT NULL");
+  if (!copy.ok()) return Error(ErrorCode::kUnavailable, copy.message());
+  Facts facts = {.takes_writes = copy.bytes(0, 0) == "t",
+                 .identity = "postgresql " + std::string(copy.bytes(0, 1)),
+                 .row = std::nullopt};
+  if (!facts.takes_writes) facts.identity.clear();
+  if (copy.bytes(0, 2) != "t") return facts;
+  const PostgresAnswer row = ExecuteOnce("SELECT home, home_number, frozen, marker FROM zeze_home");
+  if (!row.ok()) return Error(ErrorCode::kUnavailable, row.message());
+  if (row.row_count() == 0) return facts;
+  facts.row = HomeRow{.home = std::string(row.bytes(0, 0)),
+                      .number = row.number(0, 1),
+                      .frozen = row.number(0, 2),
+                      .marker = std::string(row.bytes(0, 3))};
+  return facts;
+}
+
+Result<void> PostgresConnection::CheckCopy(DatabaseCopy& copy) {
+  const Result<Facts> facts = ReadFacts();
+  if (!facts.ok()) return facts.error();
+  if (!facts.value().takes_writes) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{} is a replica that takes no writes: give the address of the "
+                             "database that does",
+                             Place()));
+  }
+  if (!facts.value().row) return {};
+  return copy.Check(Place(), facts.value().identity, *facts.value().row);
+}
+
+Result<std::unique_ptr<PostgresConnection>> PostgresConnection::ConnectTo(
+    const PostgresOptions& options, const PostgresSession& session, std::size_t host) {
+  Result<Settings> settings = ConnectSettings(options, session, host);
   if (!settings.ok()) return settings.error();
   std::vector<const char*> names;
   std::vector<const char*> values;

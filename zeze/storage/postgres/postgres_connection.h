@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/storage/postgres/postgres_storage.h"
+#include "zeze/storage/sql/database_copy.h"
 
 namespace zeze {
 
@@ -81,8 +83,15 @@ struct PostgresSession {
 // Not thread-safe.
 class PostgresConnection {
  public:
+  // To the first host of the address that takes writes and has the copy of the database that counts
+  // (rule 73). Errors: kUnavailable, kInvalidArgument, kFenced (there is only a copy that may lack
+  // what was acknowledged).
   static Result<std::unique_ptr<PostgresConnection>> Connect(const PostgresOptions& options,
-                                                             const PostgresSession& session);
+                                                             const PostgresSession& session,
+                                                             DatabaseCopy& copy);
+  // To the first host of the address that answers, whatever it has. For tools.
+  static Result<std::unique_ptr<PostgresConnection>> ConnectToAny(const PostgresOptions& options,
+                                                                  const PostgresSession& session);
   PostgresConnection(const PostgresConnection&) = delete;
   PostgresConnection& operator=(const PostgresConnection&) = delete;
   ~PostgresConnection();
@@ -92,6 +101,14 @@ class PostgresConnection {
 
   // "db1:5432/game"
   std::string Place() const;
+
+  // What the copy of the database says of itself.
+  struct Facts {
+    bool takes_writes = false;
+    std::string identity;        // Empty if it takes no writes.
+    std::optional<HomeRow> row;  // Absent: nobody has made the framework's tables.
+  };
+  Result<Facts> ReadFacts();
 
   // One statement; prepared at its first use.
   PostgresAnswer Execute(const std::string& sql, std::span<const PostgresParameter> parameters = {},
@@ -117,6 +134,11 @@ class PostgresConnection {
 
  private:
   PostgresConnection(PGconn* connection, std::chrono::milliseconds answer_timeout);
+
+  static Result<std::unique_ptr<PostgresConnection>> ConnectTo(const PostgresOptions& options,
+                                                               const PostgresSession& session,
+                                                               std::size_t host);
+  Result<void> CheckCopy(DatabaseCopy& copy);
 
   using Deadline = std::chrono::nanoseconds;
   Deadline NewDeadline() const;

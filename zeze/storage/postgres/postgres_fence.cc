@@ -246,6 +246,14 @@ PostgresAnswer CompareCluster(PostgresConnection& connection, const FenceStartOp
   return others.empty() ? std::move(answer) : Refused(InTheWayError(others, options), refused);
 }
 
+// A switch-over (rule 74) changes this row first, and waits for every transaction that has read it.
+PostgresAnswer RequireNotFrozen(PostgresConnection& connection) {
+  PostgresAnswer answer = connection.ExecuteOnce("SELECT frozen FROM zeze_home FOR SHARE");
+  if (!answer.ok() || answer.row_count() == 0 || answer.number(0, 0) == 0) return answer;
+  return {PostgresFailure::kCollision, "",
+          "the database is frozen for a planned switch-over: waiting for its end"};
+}
+
 }  // namespace
 
 Result<void> PostgresFence::InTransaction(std::string_view what, const Body& body) {
@@ -253,11 +261,12 @@ Result<void> PostgresFence::InTransaction(std::string_view what, const Body& bod
   for (;;) {
     Result<ConnectionPool<PostgresConnection>::Lease> lease = pool_.Take();
     if (!lease.ok()) {
-      if (!pause.Wait()) return lease.error();
+      if (lease.error().code() == ErrorCode::kFenced || !pause.Wait()) return lease.error();
       continue;
     }
     PostgresConnection& connection = *lease.value();
     PostgresAnswer answer = connection.ExecuteOnce("BEGIN");
+    if (answer.ok()) answer = RequireNotFrozen(connection);
     if (answer.ok()) answer = body(connection);
     const bool committing = answer.ok();
     if (committing) answer = connection.ExecuteOnce("COMMIT");
@@ -592,17 +601,16 @@ Result<void> PostgresFence::Change(const ClusterChange& change) {
   return refused.has_value() ? Result<void>(*refused) : done;
 }
 
-// The system identifier is that of the data directory (another one: another cluster, or a restored
-// dump). The timeline rises with every promotion of a replica and every point-in-time recovery. A
-// copy of the files put back without recovery changes neither; epochs and flush numbers show that
-// (FlushFate::kHistoryLost).
+// Every connection compares the copy (DatabaseCopy): the system identifier is that of the data
+// directory (another one: another cluster, or a restored dump), the timeline rises with every
+// promotion of a replica and every point-in-time recovery. A copy of the files put back without
+// recovery changes neither; epochs and flush numbers show that (FlushFate::kHistoryLost). A planned
+// switch-over is not a change of history.
 Result<std::string> PostgresFence::History() {
-  Result<PostgresAnswer> answer = Query(
-      "SELECT (SELECT system_identifier FROM pg_control_system())::text || ' timeline ' ||"
-      " substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-      {});
-  if (!answer.ok()) return answer.error();
-  return "postgresql " + std::string(answer.value().bytes(0, 0));
+  const Result<PostgresAnswer> answer = Query("SELECT 1", {});
+  if (answer.ok()) return copy_.first();
+  if (answer.error().code() == ErrorCode::kFenced) return answer.error().message();
+  return answer.error();
 }
 
 }  // namespace zeze

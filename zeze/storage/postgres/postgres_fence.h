@@ -7,6 +7,7 @@
 //   zeze_lease   how long the lease of an epoch lasts, if it said so. A table of its own, by epoch:
 //                servers and Globals of earlier builds, which do not know it, spoil nothing
 //   zeze_global  a row for each shard: term, holder, secret; and the guard row, shard -1
+//   zeze_home    one row: which copy of the database counts, see zeze/storage/sql/database_copy.h
 //
 // Start holds the guard row with a share lock while it compares its configuration, reads the terms
 // and marks its server live; RaiseTerm, a start that needs the database for itself, and changes of
@@ -35,15 +36,20 @@
 #include "zeze/storage/fence.h"
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/sql/connection_pool.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/flush_lane.h"
 
 namespace zeze {
 
 class PostgresFence final : public Fence {
  public:
-  PostgresFence(ConnectionPool<PostgresConnection>& pool, FlushLane& flush_lane,
-                FlushLane& renew_lane, std::chrono::nanoseconds retry_for)
-      : pool_(pool), flush_lane_(flush_lane), renew_lane_(renew_lane), retry_for_(retry_for) {}
+  PostgresFence(ConnectionPool<PostgresConnection>& pool, const DatabaseCopy& copy,
+                FlushLane& flush_lane, FlushLane& renew_lane, std::chrono::nanoseconds retry_for)
+      : pool_(pool),
+        copy_(copy),
+        flush_lane_(flush_lane),
+        renew_lane_(renew_lane),
+        retry_for_(retry_for) {}
 
   Result<FenceStart> Start(const FenceStartOptions& options) override;
   Result<void> Share() override;
@@ -79,17 +85,24 @@ class PostgresFence final : public Fence {
       " cluster bytea NOT NULL, protocol int NOT NULL, shards int NOT NULL,"
       " alone_server int NOT NULL, alone_epoch bigint NOT NULL);"
       "CREATE TABLE IF NOT EXISTS zeze_table (name text PRIMARY KEY, id int NOT NULL);"
+      "CREATE TABLE IF NOT EXISTS zeze_home (one int PRIMARY KEY CHECK (one = 1),"
+      " home text NOT NULL, home_number bigint NOT NULL, frozen bigint NOT NULL,"
+      " marker text NOT NULL);"
       // Of earlier builds. Rows that are there have no secret; no row without one can be added.
       "ALTER TABLE zeze_fence ADD COLUMN IF NOT EXISTS secret bytea NOT NULL DEFAULT '';"
       "ALTER TABLE zeze_fence ALTER COLUMN secret DROP DEFAULT;"
+      "ALTER TABLE zeze_fence ADD COLUMN IF NOT EXISTS frozen bigint NOT NULL DEFAULT 0;"
       "ALTER TABLE zeze_global ADD COLUMN IF NOT EXISTS secret bytea NOT NULL DEFAULT '';"
       "ALTER TABLE zeze_global ALTER COLUMN secret DROP DEFAULT;";
   // Whether all of that is there.
   static constexpr const char* kTablesExistSql =
       "to_regclass('zeze_fenced') IS NOT NULL AND to_regclass('zeze_lease') IS NOT NULL"
       " AND to_regclass('zeze_cluster') IS NOT NULL AND to_regclass('zeze_table') IS NOT NULL"
+      " AND to_regclass('zeze_home') IS NOT NULL"
       " AND (SELECT count(*) FROM pg_attribute WHERE attname = 'secret' AND NOT atthasdef"
-      " AND attrelid IN (to_regclass('zeze_fence'), to_regclass('zeze_global'))) = 2";
+      " AND attrelid IN (to_regclass('zeze_fence'), to_regclass('zeze_global'))) = 2"
+      " AND EXISTS (SELECT 1 FROM pg_attribute WHERE attname = 'frozen'"
+      " AND attrelid = to_regclass('zeze_fence'))";
   static constexpr const char* kGuardRowSql =
       "INSERT INTO zeze_global (shard, term, holder, secret) VALUES (-1, 0, '', '')"
       " ON CONFLICT DO NOTHING";
@@ -108,6 +121,7 @@ class PostgresFence final : public Fence {
   Error SayFenced(const FenceOwner& owner);
 
   ConnectionPool<PostgresConnection>& pool_;
+  const DatabaseCopy& copy_;
   FlushLane& flush_lane_;
   FlushLane& renew_lane_;
   const std::chrono::nanoseconds retry_for_;

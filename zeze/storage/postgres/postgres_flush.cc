@@ -21,6 +21,7 @@
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/postgres/postgres_storage_impl.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/storage.h"
@@ -37,13 +38,13 @@ constexpr std::size_t kFenceStatement = 1;  // Its place behind BEGIN.
 constexpr std::string_view kFenceSql =
     "WITH passed AS (UPDATE zeze_fence SET flush_seq = $4::bigint, changed = now()"
     " WHERE server_id = $1::int AND lane = $2::smallint AND epoch = $3::bigint"
-    " AND flush_seq = $4::bigint - 1 AND live RETURNING 1)"
+    " AND flush_seq = $4::bigint - 1 AND live AND frozen = 0 RETURNING 1)"
     " SELECT 1 / count(*) FROM passed";
 constexpr std::string_view kDivisionByZero = "22012";
 
 // FOR UPDATE waits for a flush that still runs, and then shows what it has done.
 constexpr std::string_view kReadLaneSql =
-    "SELECT epoch, flush_seq, live::int, holder FROM zeze_fence WHERE server_id = $1::int"
+    "SELECT epoch, flush_seq, live::int, holder, frozen FROM zeze_fence WHERE server_id = $1::int"
     " AND lane = $2::smallint FOR UPDATE";
 
 std::string_view LaneName(FenceLane lane) {
@@ -83,12 +84,13 @@ FlushAttemptResult ToAttempt(PostgresConnection::PipelineAnswer answer) {
 }  // namespace
 
 Result<std::unique_ptr<FlushConnection>> PostgresFlushConnection::Connect(
-    const PostgresOptions& options, FenceLane lane, const std::optional<FenceOwner>& owner) {
+    const PostgresOptions& options, DatabaseCopy& copy, FenceLane lane,
+    const std::optional<FenceOwner>& owner) {
   PostgresSession session = {.application_name = SessionName(lane, owner),
                              .statement_timeout = options.statement_timeout};
   if (lane == FenceLane::kRenew) session.statement_timeout = options.renew_timeout;
   Result<std::unique_ptr<PostgresConnection>> connected =
-      PostgresConnection::Connect(options, session);
+      PostgresConnection::Connect(options, session, copy);
   if (!connected.ok()) return connected.error();
   return std::unique_ptr<FlushConnection>(
       new PostgresFlushConnection(std::move(connected).value(), session.application_name));
@@ -177,6 +179,9 @@ Result<FenceLaneRow> PostgresFlushConnection::ReadLane(std::int32_t server_id, F
   const PostgresAnswer answer = connection_->Execute(std::string(kReadLaneSql), parameters);
   if (!answer.ok()) return Error(ErrorCode::kUnavailable, answer.message());
   if (answer.row_count() == 0) return FenceLaneRow{};
+  if (answer.number(0, 4) != 0) {
+    return Error(ErrorCode::kUnavailable, "the database is frozen for a planned switch-over");
+  }
   return FenceLaneRow{.epoch = answer.number(0, 0),
                       .flush_seq = answer.number(0, 1),
                       .live = answer.number(0, 2) != 0,

@@ -17,6 +17,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/postgres/postgres_connection.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/storage.h"
 
@@ -26,7 +27,7 @@ class PostgresFlushConnection final : public FlushConnection {
  public:
   // The session is named after its owner, or by chance if it has none.
   static Result<std::unique_ptr<FlushConnection>> Connect(const PostgresOptions& options,
-                                                          FenceLane lane,
+                                                          DatabaseCopy& copy, FenceLane lane,
                                                           const std::optional<FenceOwner>& owner);
 
   bool IsOpen() override { return connection_->IsOpen(); }

@@ -92,20 +92,23 @@ PostgresStorage::PostgresStorage(const PostgresOptions& options)
           [this] {
             return PostgresConnection::Connect(options_,
                                                {.application_name = "zeze reader",
-                                                .statement_timeout = options_.statement_timeout});
+                                                .statement_timeout = options_.statement_timeout},
+                                               copy_);
           },
           options.connections_max, options.statement_timeout),
       flush_lane_(FenceLane::kFlush,
                   [this](const std::optional<FenceOwner>& owner) {
-                    return PostgresFlushConnection::Connect(options_, FenceLane::kFlush, owner);
+                    return PostgresFlushConnection::Connect(options_, copy_, FenceLane::kFlush,
+                                                            owner);
                   },
                   {.retry_for = options.retry_for}),
       renew_lane_(FenceLane::kRenew,
                   [this](const std::optional<FenceOwner>& owner) {
-                    return PostgresFlushConnection::Connect(options_, FenceLane::kRenew, owner);
+                    return PostgresFlushConnection::Connect(options_, copy_, FenceLane::kRenew,
+                                                            owner);
                   },
                   {.retry_for = options.renew_timeout}),
-      fence_(pool_, flush_lane_, renew_lane_, options.retry_for) {}
+      fence_(pool_, copy_, flush_lane_, renew_lane_, options.retry_for) {}
 
 PostgresStorage::~PostgresStorage() = default;
 
@@ -117,15 +120,9 @@ Result<void> PostgresStorage::Prepare() {
   const PostgresAnswer state = connection.ExecuteOnce(
       fmt::format("SELECT to_regclass('_zezedatawithversion_') IS NOT NULL AND {},"
                   " current_setting('fsync'), current_setting('full_page_writes'),"
-                  " current_setting('server_encoding'), pg_is_in_recovery()",
+                  " current_setting('server_encoding')",
                   PostgresFence::kTablesExistSql));
   if (!state.ok()) return SqlError(ErrorCode::kUnavailable, "open the database", state.message());
-  if (state.bytes(0, 4) == "t") {
-    return Error(ErrorCode::kUnavailable,
-                 fmt::format("{} is a replica that takes no writes: give the address of the "
-                             "database that does",
-                             place_));
-  }
   if (state.bytes(0, 3) != "UTF8") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("the database {} has the encoding {}: create it with UTF8", place_,
@@ -147,7 +144,23 @@ Result<void> PostgresStorage::Prepare() {
   }
   const PostgresAnswer guard = connection.ExecuteOnce(PostgresFence::kGuardRowSql);
   if (!guard.ok()) return SqlError(ErrorCode::kUnavailable, "open the database", guard.message());
-  return {};
+  return MakeHome(connection);
+}
+
+// The first process makes its copy the one that counts; the others compare with it.
+Result<void> PostgresStorage::MakeHome(PostgresConnection& connection) {
+  Result<PostgresConnection::Facts> facts = connection.ReadFacts();
+  if (facts.ok() && !facts.value().row) {
+    const std::array<Parameter, 1> parameters = {Parameter::Text(facts.value().identity)};
+    const PostgresAnswer made = connection.Execute(
+        "INSERT INTO zeze_home (one, home, home_number, frozen, marker)"
+        " VALUES (1, $1::text, 1, 0, '') ON CONFLICT DO NOTHING",
+        parameters);
+    if (!made.ok()) return SqlError(ErrorCode::kUnavailable, "open the database", made.message());
+    facts = connection.ReadFacts();
+  }
+  if (!facts.ok()) return facts.error();
+  return copy_.Check(place_, facts.value().identity, *facts.value().row);
 }
 
 Result<void> PostgresStorage::Define(std::string_view what,

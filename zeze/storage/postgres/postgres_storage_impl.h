@@ -21,6 +21,7 @@
 #include "zeze/storage/postgres/postgres_fence.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/sql/connection_pool.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/storage.h"
 
@@ -95,6 +96,8 @@ class PostgresStorage final : public Storage {
   // The relation of an existing table of that name; kNotFound.
   Result<std::string> FindTable(std::string_view attempt, std::string_view name);
 
+  Result<void> MakeHome(PostgresConnection& connection);
+
   // Definition statements, one transaction. Again when another process does the same meanwhile.
   Result<void> Define(std::string_view what, const std::vector<std::string>& statements);
   Result<bool> HasRows(std::string_view relation);
@@ -104,6 +107,7 @@ class PostgresStorage final : public Storage {
   const StorageLimits limits_;
   std::string place_;
 
+  DatabaseCopy copy_;
   PostgresPool pool_;
   FlushLane flush_lane_;
   FlushLane renew_lane_;

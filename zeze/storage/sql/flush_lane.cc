@@ -95,7 +95,8 @@ Result<FlushLane::Step> FlushLane::EnsureConnected() {
     connection_ = std::move(connected).value();
     return Step::kDone;
   }
-  if (!doubt_) return connected.error();
+  // Another copy of the database does not tell what became of the flush either.
+  if (!doubt_ || connected.error().code() == ErrorCode::kFenced) return connected.error();
   last_message_ = connected.error().message();
   return Step::kAgain;
 }

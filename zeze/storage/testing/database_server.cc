@@ -82,6 +82,23 @@ class PostgresServer final : public DatabaseServer {
     return Error(ErrorCode::kUnavailable, "postgres does not start: " + process_->said());
   }
 
+  Result<void> StartReplicaOf(const std::string& url) {
+    const std::size_t at = url.find(':', url.find('@')) + 1;
+    GiveDirectoryTo(directory_.path(), kUser);
+    const ProgramResult copied =
+        RunProgram({.command = {FindPostgresProgram("pg_basebackup"), "--host=127.0.0.1",
+                                "--port=" + url.substr(at, url.find('/', at) - at),
+                                "--username=zeze", "--checkpoint=fast", "--no-sync",
+                                "--write-recovery-conf", "--pgdata=" + directory_.File("data")},
+                    .user = kUser});
+    if (copied.exit_code != 0) {
+      return Error(ErrorCode::kUnavailable, "pg_basebackup failed: " + copied.said);
+    }
+    port_ = FreePort();
+    if (Run()) return {};
+    return Error(ErrorCode::kUnavailable, "postgres does not start: " + process_->said());
+  }
+
   std::vector<std::string> NewDatabaseOnEachNode() override {
     const std::string name = fmt::format("t{}", ++databases_);
     Psql("postgres", "CREATE DATABASE " + name);
@@ -130,7 +147,8 @@ class PostgresServer final : public DatabaseServer {
     // SIGQUIT is its immediate end.
     process_ = std::make_unique<ServerProcess>(
         ServerProcessOptions{.command = command, .user = kUser, .end_signal = SIGQUIT});
-    return process_->AwaitLine("ready to accept connections", kStartTime);
+    // A replica accepts "read-only connections".
+    return process_->AwaitLine("ready to accept", kStartTime);
   }
 
   static std::string NameIn(const std::string& url) {
@@ -338,6 +356,12 @@ DatabaseServer& Keep(std::unique_ptr<DatabaseServer>& kept,
 Result<std::unique_ptr<DatabaseServer>> StartPostgresServer(const DatabaseServerOptions& options) {
   auto server = std::make_unique<PostgresServer>();
   if (Result<void> started = server->Start(options.sync); !started.ok()) return started.error();
+  return std::unique_ptr<DatabaseServer>(std::move(server));
+}
+
+Result<std::unique_ptr<DatabaseServer>> StartPostgresReplica(const std::string& url) {
+  auto server = std::make_unique<PostgresServer>();
+  if (Result<void> started = server->StartReplicaOf(url); !started.ok()) return started.error();
   return std::unique_ptr<DatabaseServer>(std::move(server));
 }
 

@@ -46,6 +46,8 @@ struct DatabaseServerOptions {
 // Errors: kNotFound (a program is missing; the message names the package), kUnavailable (it does
 // not start; with what it said).
 Result<std::unique_ptr<DatabaseServer>> StartPostgresServer(const DatabaseServerOptions& options);
+// A streaming replica of a PostgreSQL that StartPostgresServer started, with all its databases.
+Result<std::unique_ptr<DatabaseServer>> StartPostgresReplica(const std::string& url);
 Result<std::unique_ptr<DatabaseServer>> StartMariaDbServer(const DatabaseServerOptions& options);
 Result<std::unique_ptr<DatabaseServer>> StartGaleraCluster(std::size_t nodes);
 
