@@ -149,7 +149,7 @@ class FakeFlushConnection final : public FlushConnection {
 class FlushLaneTest : public testing::Test {
  protected:
   void Start() {
-    const std::int64_t epoch = database_.fences.Start({.server_id = 7, .holder = ""}).epoch;
+    const std::int64_t epoch = database_.fences.Start({.server_id = 7, .holder = ""}).value().epoch;
     lane_.SetOwner({.server_id = 7, .epoch = epoch});
   }
 
@@ -240,7 +240,7 @@ TEST_F(FlushLaneTest, SaysFencedWhateverWentBefore) {
   Start();
   database_.events = {Event::kLostStuck, Event::kFails};
   EXPECT_EQ(Flush("k", "1"), "unknown outcome");
-  database_.fences.Start({.server_id = 7, .holder = ""});
+  ASSERT_TRUE(database_.fences.Start({.server_id = 7, .holder = ""}).ok());
 
   EXPECT_EQ(Flush("k", "1"), "fenced");
   EXPECT_FALSE(database_.stuck());
