@@ -28,9 +28,10 @@ struct LoginRequest {
 
 enum class LoginOutcome : std::uint8_t {
   kAccepted,
-  kBusy,     // Not now: try again after a while.
-  kFenced,   // This epoch has lost its rights for ever: end the process.
-  kOldTerm,  // This Global is of an older term than the server has seen: look for the new one.
+  kBusy,        // Not now: try again after a while.
+  kFenced,      // This epoch has lost its rights for ever: end the process.
+  kOldTerm,     // This Global is of an older term than the server has seen: look for the new one.
+  kWrongShard,  // This Global serves another shard than the login is for. Nothing has changed.
 };
 
 struct LoginReply {

@@ -432,6 +432,38 @@ TEST(Cluster, AServerWithALeaseThatNoGlobalWaitsForDoesNotStart) {
   EXPECT_EQ(0, storage->fence()->Read(1).value().epoch);
 }
 
+// With the Globals in another order two servers would ask different ones for the same record.
+TEST(Cluster, AServerThatListsTheGlobalsInAnotherOrderDoesNotStart) {
+  const auto database = NewMemoryDatabase();
+  Global zero(database, "g0", 0, 0);
+  Global one(database, "g1", 0, 1);
+  Server a(database, 1, {zero.port(), one.port()});
+  for (std::int64_t key = 0; key < 10; ++key) EXPECT_EQ(0, a.Add(key, 1));
+  const std::unique_ptr<Storage> storage = OpenMemoryStorage(database);
+  IoThreads io({.name = "io"});
+  GlobalClient client(io, *storage->fence(),
+                      {.server_id = 2,
+                       .shards = {{.host = "127.0.0.1", .port = one.port()},
+                                  {.host = "127.0.0.1", .port = zero.port()}},
+                       .holder = "test",
+                       .lease = testing::kLease,
+                       .connect_timeout = std::chrono::minutes(1)});
+  Engine engine({.storage = storage.get(), .coherence = &client});
+
+  const Result<void> started = client.Start(engine);
+
+  ASSERT_FALSE(started.ok());
+  EXPECT_NE(std::string::npos,
+            started.error().message().find(
+                "this Global serves shard 1, and the login of server 2 is for shard 0: every "
+                "server must list the Globals in the order of their shards"))
+      << started.error().message();
+  for (std::int64_t key = 0; key < 10; ++key) EXPECT_EQ(0, a.Add(key, 1));
+  const Result<std::vector<LiveServer>> live = storage->fence()->ListLive();
+  ASSERT_TRUE(live.ok());
+  EXPECT_EQ(1U, live.value().size()) << "it has left nothing that others would wait for";
+}
+
 TEST(Cluster, TwoServersWithOneIdAreBothTold) {
   const auto database = NewMemoryDatabase();
   const zeze::testing::CapturedLog log;

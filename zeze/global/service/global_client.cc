@@ -91,12 +91,12 @@ class GlobalClient::Impl {
     lease_thread_ = std::thread([this] { KeepLease(); });
     for (const auto& shard : shards_) shard->Connect();
     const auto deadline = options_.clock->Now() + options_.connect_timeout;
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      if (shards_[i]->AwaitReady(deadline)) continue;
-      return Error(ErrorCode::kUnavailable,
-                   fmt::format("no session with Global {} ({}:{}): is it running, and does it use "
-                               "the same database?",
-                               i, options_.shards[i].host, options_.shards[i].port));
+    for (const auto& shard : shards_) {
+      Result<void> ready = shard->AwaitReady(deadline);
+      if (ready.ok()) continue;
+      // It has no rights yet: nobody need wait for the end of its lease.
+      if (ready.error().code() == ErrorCode::kInvalidArgument) (void)Stop();
+      return ready;
     }
     return {};
   }

@@ -9,10 +9,13 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
@@ -51,6 +54,8 @@ constexpr std::chrono::nanoseconds kPreviewTime = std::chrono::minutes(15);
 constexpr std::size_t kStrangersMax = 256;
 
 constexpr std::size_t kNonceBytes = 16;
+// Operators are told of refused logins at most once in this time.
+constexpr std::chrono::nanoseconds kRefusedTold = std::chrono::minutes(1);
 
 // What a right in a login costs, without its key.
 constexpr std::size_t kBytesOfRight = 64;
@@ -333,8 +338,11 @@ class GlobalService::Impl final : public GlobalOutput {
   void HandleRights();
   void Greet(Request<wire::Greeting> request);
   void Login(Request<wire::FencedLogin> request);
-  void UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id, bool again,
-                     const std::function<void(bool)>& answer);
+  // Why a login for a shard is refused here; empty: it is not. Counts, and tells the operators once
+  // a minute.
+  std::string RefuseShard(std::int32_t server_id, std::int32_t shard);
+  void UnfencedLogin(const ConnectionPtr& connection, const wire::LoginArgument& argument,
+                     bool again, const std::function<void(bool)>& answer);
 
   IoThreads& io_;
   Fence& fence_;
@@ -361,6 +369,8 @@ class GlobalService::Impl final : public GlobalOutput {
   const std::string secret_ = NewSecret();
   std::string cluster_;  // Known when the term is raised.
   WaitGroup background_;
+  std::size_t refused_ = 0;  // Logins for another shard.
+  std::optional<GlobalServer::Time> refused_told_;
   bool serving_ = false;
   bool deposed_ = false;
   bool stopped_ = false;
@@ -437,8 +447,32 @@ void GlobalService::Impl::Greet(Request<wire::Greeting> request) {
                         .proof = ProofOfTerm(secret_, claim, machine_.term())});
 }
 
+std::string GlobalService::Impl::RefuseShard(std::int32_t server_id, std::int32_t shard) {
+  if (shard == options_.shard) return {};
+  const std::string text = fmt::format(
+      "this Global serves shard {}, and the login of server {} is for shard {}: every server must "
+      "list the Globals in the order of their shards (GlobalCacheManagerHostNameOrAddress)",
+      options_.shard, server_id, shard);
+  ++refused_;
+  const GlobalServer::Time now = Now();
+  if (!refused_told_ || now >= *refused_told_ + kRefusedTold) {
+    refused_told_ = now;
+    Tell("refused", {.server_id = server_id,
+                     .text = fmt::format("{}. {} logins have been refused so", text, refused_)});
+  }
+  return text;
+}
+
 void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   const ConnectionId from = IdOf(*request.connection());
+  if (std::string text = RefuseShard(request.argument().server_id, request.argument().hash_index);
+      !text.empty()) {
+    (void)request.Answer({.outcome = static_cast<std::uint32_t>(LoginOutcome::kWrongShard),
+                          .term = machine_.term(),
+                          .text = std::move(text)});
+    request.connection()->CloseWhenSent("its login is for another shard");
+    return;
+  }
   auto* session = request.connection()->state<Session>();
   wire::FencedLoginArgument& argument = request.argument();
   std::size_t bytes = 0;
@@ -467,8 +501,14 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   if (machine_.LoggedIn(from)) strangers_.erase(from);
 }
 
-void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection, std::int32_t server_id,
-                                        bool again, const std::function<void(bool)>& answer) {
+void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection,
+                                        const wire::LoginArgument& argument, bool again,
+                                        const std::function<void(bool)>& answer) {
+  const std::int32_t server_id = argument.server_id;
+  if (!RefuseShard(server_id, argument.hash_index).empty()) {
+    answer(false);
+    return;
+  }
   connections_[IdOf(*connection)] = connection;
   const bool accepted = machine_.OnUnfencedLogin(Now(), IdOf(*connection), server_id, again);
   if (accepted) strangers_.erase(IdOf(*connection));
@@ -487,12 +527,12 @@ void GlobalService::Impl::HandleLogins() {
   service_.Handle<wire::FencedLogin>(
       [this](Request<wire::FencedLogin> request) { Login(std::move(request)); });
   service_.Handle<wire::Login>([this](Request<wire::Login> request) {
-    UnfencedLogin(request.connection(), request.argument().server_id, false, [&](bool accepted) {
+    UnfencedLogin(request.connection(), request.argument(), false, [&](bool accepted) {
       (void)request.Answer(accepted ? 0 : wire::kLoginRefused, {});
     });
   });
   service_.Handle<wire::ReLogin>([this](Request<wire::ReLogin> request) {
-    UnfencedLogin(request.connection(), request.argument().server_id, true, [&](bool accepted) {
+    UnfencedLogin(request.connection(), request.argument(), true, [&](bool accepted) {
       (void)request.Answer(accepted ? 0 : wire::kReloginRefused, {});
     });
   });

@@ -42,8 +42,9 @@ class WireServer {
   explicit WireServer(Global& global) : client_(global.service().address()) {}
 
   std::uint32_t LogIn(std::int32_t server_id, std::int64_t epoch, std::int64_t start_term,
-                      std::vector<HeldRight> rights = {}) {
+                      std::vector<HeldRight> rights = {}, std::int32_t shard = 0) {
     const wire::FencedLoginArgument argument{.server_id = server_id,
+                                             .hash_index = shard,
                                              .epoch = epoch,
                                              .start_term = start_term,
                                              .rights = std::move(rights)};
@@ -148,6 +149,29 @@ TEST(PeerDefect, No5And6AServerThatFailsInTheMiddleOfAnythingLeavesNoKeyBehind) 
     answer = asker.Await<wire::Acquire>();
   }
   EXPECT_TRUE(answer);
+}
+
+// The peer does not look at the shard of a login.
+TEST(PeerDefect, ALoginForAnotherShardChangesNothing) {
+  const auto database = NewMemoryDatabase();
+  Global global(database, "g1");
+  Server a(database, 1, global.port());
+  EXPECT_EQ(0, a.Add(1, 5));
+  const std::int64_t term = global.service().GetStatus().term;
+
+  WireServer stranger(global);
+  EXPECT_EQ(static_cast<std::uint32_t>(LoginOutcome::kWrongShard),
+            stranger.LogIn(1, 999, term, {}, 1));
+  WireServer old_stranger(global);
+  old_stranger.Send(RawClient::RequestFrame<wire::Login>(
+      1, wire::LoginArgument{.server_id = 1, .hash_index = 1}));
+  const std::optional<Frame> answer = old_stranger.Read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(wire::kLoginRefused, answer->result_code);
+
+  EXPECT_EQ(0, a.Add(2, 5));
+  EXPECT_EQ(5, a.Read(1));
+  EXPECT_FALSE(a.fenced());
 }
 
 TEST(PeerDefect, No7AReaderLeavesTheWriterACopy) {

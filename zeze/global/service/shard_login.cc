@@ -87,15 +87,19 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
           OnNoFencedLogin(to, reply.outcome);
           return;
         }
-        if (end < login->rights.size()) {
+        const auto outcome = static_cast<LoginOutcome>(reply.result.outcome);
+        if (end < login->rights.size() && outcome == LoginOutcome::kAccepted) {
           const MutexLock lock(mutex_);
           SendLoginPart(to, login, end);
           return;
         }
         WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
           kind_ = Kind::kFencing;
-          agent.OnLoginReply(to, {.outcome = static_cast<LoginOutcome>(reply.result.outcome),
-                                  .term = reply.result.term});
+          if (outcome == LoginOutcome::kWrongShard) {
+            refusal_ = reply.result.text;
+            ZEZE_LOG_ERROR("Global {} refuses this server: {}", shard_, refusal_);
+          }
+          agent.OnLoginReply(to, {.outcome = outcome, .term = reply.result.term});
         });
       });
   // A login that lacks a part would give rights away that this server has.

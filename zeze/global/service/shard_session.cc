@@ -151,12 +151,25 @@ void ShardSession::WithAgent(FunctionRef<void(GlobalAgent&)> work) {
   for (const auto& what : after) what();
 }
 
-bool ShardSession::AwaitReady(std::chrono::nanoseconds deadline) {
+Result<void> ShardSession::AwaitReady(std::chrono::nanoseconds deadline) {
+  const GlobalClientOptions::Shard& where = options_.shards[shard_];
   const MutexLock lock(mutex_);
+  bool in_time = true;
   while (!agent_.ready()) {
-    if (!options_.clock->WaitUntil(changed_, mutex_, deadline)) return agent_.ready();
+    if (!refusal_.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("Global {} ({}:{}) refuses this server: {}", shard_, where.host,
+                               where.port, refusal_));
+    }
+    if (!in_time) {
+      return Error(ErrorCode::kUnavailable,
+                   fmt::format("no session with Global {} ({}:{}): is it running, and does it use "
+                               "the same database?",
+                               shard_, where.host, where.port));
+    }
+    in_time = options_.clock->WaitUntil(changed_, mutex_, deadline);
   }
-  return true;
+  return {};
 }
 
 void ShardSession::OnTerm(std::int64_t term) {

@@ -47,8 +47,8 @@ class ShardSession final : private AgentOutput {
   ShardSession& operator=(const ShardSession&) = delete;
 
   void Connect();
-  // False: not in time.
-  bool AwaitReady(std::chrono::nanoseconds deadline);
+  // An error: not in time, or Global refuses this server and says why.
+  Result<void> AwaitReady(std::chrono::nanoseconds deadline);
   void OnTerm(std::int64_t term);
   // Whether rights of this shard may be used. Always, if the Global has terms: the lease tells.
   bool Usable(std::chrono::nanoseconds now) const {
@@ -163,6 +163,7 @@ class ShardSession final : private AgentOutput {
   GlobalAgent agent_ ZEZE_GUARDED_BY(mutex_);
   ConnectionPtr connection_ ZEZE_GUARDED_BY(mutex_);
   bool closed_normally_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::string refusal_ ZEZE_GUARDED_BY(mutex_);  // What Global said, if it refuses this server.
   Kind kind_ ZEZE_GUARDED_BY(mutex_) = Kind::kUnknown;
   int logins_cut_off_ ZEZE_GUARDED_BY(mutex_) = 0;  // One after the other.
   UnfencedTrust trust_ ZEZE_GUARDED_BY(mutex_);

@@ -118,11 +118,13 @@ void FencedLoginArgument::Decode(ByteReader& in) {
 void FencedLoginResult::Encode(ByteWriter& out) const {
   out.WriteUint(outcome);
   out.WriteLong(term);
+  out.WriteBytes(text);
 }
 
 void FencedLoginResult::Decode(ByteReader& in) {
   outcome = in.ReadUint();
   term = in.ReadLong();
+  text = in.remaining() == 0 ? std::string_view() : in.ReadBytes();
 }
 
 }  // namespace zeze::global::wire

@@ -135,6 +135,7 @@ struct FencedLoginArgument {
 struct FencedLoginResult {
   std::uint32_t outcome = 0;  // LoginOutcome.
   std::int64_t term = 0;
+  std::string text = {};  // Why it is refused. At the end: earlier builds do not send it.
 
   void Encode(ByteWriter& out) const;
   void Decode(ByteReader& in);
