@@ -97,6 +97,8 @@ int ServeGlobal(const std::string& url, std::uint16_t port) {
   options.acceptor = {.ip = "127.0.0.1", .port = port};
   // The clients of the measurements are too simple to keep a connection alive.
   if (url.empty()) options.machine.silence_max = std::chrono::hours(1);
+  // Nor to start in a database first.
+  options.machine.unsafe_believe_logins = url.empty();
   options.holder = fmt::format("bench {}", ::getpid());
   global::GlobalService service(io, *storage->fence(), pool, std::move(options));
   if (Result<void> started = service.Start(); !started.ok()) {

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,12 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "zeze/global/messages.h"
+#include "zeze/global/service/wire.h"
+#include "zeze/net/frame.h"
+#include "zeze/net/net_address.h"
+#include "zeze/net/testing/raw_client.h"
+#include "zeze/serialize/byte_reader.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 
@@ -258,6 +265,37 @@ TEST_F(RefereeTest, ANewVersionOfATableWaitsUntilNoOtherServerLives) {
   const Process other = Ready(StartServer(1, url, PortOf(*global), {.table_version = 1}));
   Stop(*other);
   Stop(*after);
+}
+
+// One login of a stranger would make Global refuse the real server until Global restarts.
+TEST_F(RefereeTest, AStrangersLoginChangesNothing) {
+  const std::string url = NewDatabase();
+  const Process global = StartGlobal(url, 0, 0);
+  const Process server = Ready(StartServer(1, url, PortOf(*global)));
+  const NetAddress address =
+      NetAddress::FromText("127.0.0.1", static_cast<std::uint16_t>(std::stoi(PortOf(*global))))
+          .value();
+
+  for (const std::int64_t epoch : {999, 1}) {
+    testing::RawClient stranger(address);
+    stranger.Send(testing::RawClient::RequestFrame<global::wire::FencedLogin>(
+        1, {.server_id = 1, .epoch = epoch, .start_term = 1, .rights = {}}));
+    const std::optional<Frame> answer = stranger.ReadFrame();
+    ASSERT_TRUE(answer);
+    global::wire::FencedLoginResult result;
+    ByteReader in(answer->payload);
+    result.Decode(in);
+    EXPECT_EQ(static_cast<std::uint32_t>(global::LoginOutcome::kRefused), result.outcome);
+    EXPECT_NE(std::string::npos,
+              result.text.find(fmt::format("a login as server 1 (epoch {}) is refused: ", epoch)))
+        << result.text;
+    ExpectServes(*server);
+  }
+  EXPECT_TRUE(global->AwaitLine("a login as server 1 (epoch 999) is refused", kPatience));
+  // Nor is its next process refused.
+  server->Kill();
+  const Process next = Ready(StartServer(1, url, PortOf(*global)));
+  Stop(*next);
 }
 
 TEST_F(RefereeTest, ShowsTheCluster) {

@@ -73,6 +73,7 @@ void GlobalProcess::Send(global::ConnectionId to, Deliver deliver) {
   const auto at = links_.find(to);
   if (at == links_.end()) return;
   Server* server = at->second;
+  if (server == nullptr) return;
   world_.Send(to, process_, [this, server, to, deliver] {
     if (global::GlobalAgent* agent = server->agent(shard_)) deliver(*agent, to);
   });
@@ -121,6 +122,10 @@ void GlobalProcess::Close(global::ConnectionId connection) {
                                 world_.name(process_), world_.name(server->process()))};
   }
   links_.erase(at);
+  if (server == nullptr) {
+    world_.Close(connection, process_);
+    return;
+  }
   world_.Send(connection, process_, [this, server, connection] {
     if (server->agent(shard_) != nullptr) server->OnClosed(shard_, connection);
     if (server->alive()) world_.Close(connection, server->process());

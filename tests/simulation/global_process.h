@@ -27,7 +27,7 @@ class GlobalProcess final : public global::GlobalOutput {
   Time now() const { return world_.LocalTime(process_); }
   global::GlobalServer& machine() { return machine_; }
 
-  // A connection was made; its other end.
+  // A connection was made; its other end, null for a stranger.
   void AddLink(LinkId link, Server* server) { links_[link] = server; }
   bool HasLink(LinkId link) const { return links_.contains(link); }
   void OnClosed(LinkId link);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,7 @@ class Life {
     global_options_.unsafe_own_lease = options.left_out == LeftOut::kServerLease;
     global_options_.unsafe_let_old_peers_wait = options.left_out == LeftOut::kOldPeerDeadlock;
     global_options_.unsafe_fail_before_close = options.left_out == LeftOut::kCloseBeforeFailing;
+    global_options_.unsafe_believe_logins = options.left_out == LeftOut::kLoginProof;
     rolls_ = seed % kRollEach == 1;
     server_count_ = 2 + world_.Below(3);
     if (seed % kOldPeersEach == 0) {
@@ -325,10 +327,10 @@ class Life {
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
     const Time duration = world_.Between(milliseconds(100), seconds(12));
-    const std::size_t kind = world_.Below(17);
+    const std::size_t kind = world_.Below(18);
     if (!cluster_.old_peers.empty()) {
       // They do not know of a second Global, and nothing may happen to them.
-      if (kind == 9 || kind == 16) return;
+      if (kind == 9 || kind == 17) return;
       if (cluster_.FindServer(server)->old_peer() && kind != 3 && kind != 8 && kind != 13) return;
     }
     switch (kind) {
@@ -388,10 +390,38 @@ class Life {
         database_.Slow(world_.Between(milliseconds(50), milliseconds(1500)));
         world_.After(kNobody, duration, [this] { database_.Slow(Time{0}); });
         break;
+      case 16:
+        StrangersLogin(global, cluster_.FindServer(server)->server_id());
+        break;
       default:
         TakeOverUnnoticed(global);
         break;
     }
+  }
+
+  // As this server, with its epoch or a later one, under a secret that is not its own.
+  void StrangersLogin(GlobalProcess* global, std::int32_t server_id) {
+    world_.Say("fault: a stranger logs in");
+    const ProcessId stranger = world_.StartProcess("stranger");
+    const LinkId link =
+        world_.Connect(stranger, global->process(),
+                       {.on_closed_a = [](LinkId) {},
+                        .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
+    global->AddLink(link, nullptr);
+    const std::int64_t epoch =
+        database_.fences().Read(server_id).epoch + (world_.Chance(0.5) ? 0 : 999);
+    const std::int64_t term =
+        database_.fences().ReadTerm(static_cast<std::int32_t>(global->shard())).term;
+    world_.Send(link, stranger, [global, link, server_id, epoch, term] {
+      global->machine().OnLogin(global->now(), link,
+                                {.server_id = server_id,
+                                 .epoch = epoch,
+                                 .start_term = term,
+                                 .rights = {},
+                                 .proves = [](std::string_view) { return false; }});
+      global->Work();
+    });
+    world_.After(kNobody, seconds(2), [this, stranger] { world_.Kill(stranger); });
   }
 
   // --- the end ---
@@ -547,6 +577,7 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kTableIds, "table-ids"},
       {LeftOut::kAlone, "alone"},
       {LeftOut::kCloseBeforeFailing, "close-before-failing"},
+      {LeftOut::kLoginProof, "login-proof"},
   };
   return names;
 }

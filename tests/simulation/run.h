@@ -33,6 +33,7 @@ enum class LeftOut : std::uint8_t {
   kTableIds,
   kAlone,
   kCloseBeforeFailing,
+  kLoginProof,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

@@ -83,8 +83,12 @@ class Server::Shard final : public global::AgentOutput {
       });
       return;
     }
-    Send(to, [request](GlobalProcess& global, LinkId link) {
-      global.machine().OnLogin(global.now(), link, request);
+    global::LoginRequest proven = request;
+    if (!server_.secret().empty()) {
+      proven.proves = [own = server_.secret()](std::string_view secret) { return own == secret; };
+    }
+    Send(to, [proven](GlobalProcess& global, LinkId link) {
+      global.machine().OnLogin(global.now(), link, proven);
     });
   }
   void SendAcquire(global::ConnectionId to, std::uint64_t request, std::string_view key,
@@ -255,6 +259,7 @@ FenceStartOptions Server::StartOptions() const {
   return {.server_id = server_id_,
           .holder = world_.name(process_),
           .lease = said_lease(),
+          .secret = secret(),
           .shards = config_.alone ? 0 : static_cast<std::int32_t>(config_.globals.size()),
           .tables = {{.name = "d", .id = config_.other_table == 'd' ? 3 : 1},
                      {.name = "k", .id = config_.other_table == 'k' ? 3 : 2}}};

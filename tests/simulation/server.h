@@ -35,9 +35,9 @@ class GlobalProcess;
 
 // How people have configured a server; the defaults of a cluster are right.
 struct ServerConfig {
-  bool alone = false;                // It lists no Global.
+  bool alone = false;                     // It lists no Global.
   std::vector<std::size_t> globals = {};  // The shards of the Globals it lists, in its order.
-  char other_table = 0;              // The table, a key's first letter, that has another id here.
+  char other_table = 0;  // The table, a key's first letter, that has another id here.
 
   bool operator==(const ServerConfig&) const = default;
 };
@@ -169,6 +169,8 @@ class Server {
   std::chrono::milliseconds said_lease() const {
     return says_lease_ ? lease_.options().said() : std::chrono::milliseconds(0);
   }
+  // What it proves itself by. Servers of an earlier build have none.
+  std::string secret() const { return says_lease_ ? "secret of " + world_.name(process_) : ""; }
   std::uint64_t NextVersion() { return ++last_version_; }
   Record& RecordOf(const std::string& key) { return records_[key]; }
   static void Wake(World& world, ProcessId process, Record& record, Time delay = Time{0});

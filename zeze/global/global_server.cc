@@ -1,6 +1,7 @@
 #include "zeze/global/global_server.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -25,6 +26,10 @@ namespace {
 // Of sessions of old peers. Epochs of servers begin with 1.
 constexpr std::int64_t kUnfencedEpoch = 0;
 
+// Reads of the database for logins under way: strangers cost no more.
+constexpr std::size_t kLookupsMax = 16;
+constexpr std::chrono::nanoseconds kRefusalPeriod = std::chrono::minutes(1);
+
 }  // namespace
 
 std::string_view ToString(AlertKind kind) {
@@ -45,6 +50,8 @@ std::string_view ToString(AlertKind kind) {
       return "serving";
     case AlertKind::kDeposed:
       return "deposed";
+    case AlertKind::kRefused:
+      return "refused";
   }
   return "unknown";
 }
@@ -219,14 +226,94 @@ LoginOutcome GlobalServer::Judge(const LoginRequest& request) const {
   return request.start_term < term_ ? LoginOutcome::kFenced : LoginOutcome::kAccepted;
 }
 
-void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& request) {
+void GlobalServer::Reply(ConnectionId to, LoginOutcome outcome) {
+  output_.SendLoginReply(to, {.outcome = outcome, .term = term_});
+  if (outcome != LoginOutcome::kAccepted) output_.Close(to);
+}
+
+void GlobalServer::OnLogin(Time now, ConnectionId from, LoginRequest request) {
   now_ = now;
-  const LoginOutcome outcome = Judge(request);
-  if (outcome != LoginOutcome::kAccepted) {
-    output_.SendLoginReply(from, {.outcome = outcome, .term = term_});
-    output_.Close(from);
+  if (const LoginOutcome outcome = Judge(request); outcome != LoginOutcome::kAccepted) {
+    Reply(from, outcome);
     return;
   }
+  if (options_.unsafe_believe_logins) {
+    Accept(now, from, request, "");
+    return;
+  }
+  const SessionId known = FindSession(request.server_id, request.epoch);
+  if (known != kNoSession && sessions_.at(known).secret.has_value()) {
+    const std::string secret = *sessions_.at(known).secret;
+    JudgeByRow(
+        now, {.from = from, .request = std::move(request)},
+        Fence::ServerRow{.epoch = sessions_.at(known).epoch, .live = true, .secret = secret});
+    return;
+  }
+  if (lookups_.size() >= kLookupsMax) {
+    Reply(from, LoginOutcome::kBusy);
+    return;
+  }
+  const std::int32_t server_id = request.server_id;
+  lookups_.push_back({.from = from, .request = std::move(request)});
+  output_.ReadServer(server_id);
+}
+
+// What a login says of epochs is believed only if the database says it too (rule 58).
+void GlobalServer::JudgeByRow(Time now, Lookup lookup, const Result<Fence::ServerRow>& row) {
+  const LoginRequest& request = lookup.request;
+  LoginOutcome outcome = Judge(request);
+  if (outcome == LoginOutcome::kAccepted && !row.ok()) outcome = LoginOutcome::kBusy;
+  if (outcome != LoginOutcome::kAccepted) {
+    Reply(lookup.from, outcome);
+    return;
+  }
+  if (row.value().epoch < request.epoch) {
+    // The row may have been read before the login came.
+    if (!std::exchange(lookup.asked_again, true)) {
+      const std::int32_t server_id = request.server_id;
+      lookups_.push_back(std::move(lookup));
+      output_.ReadServer(server_id);
+      return;
+    }
+    RefuseLogin(now, lookup.from, request,
+                fmt::format("the database has epoch {}", row.value().epoch));
+    return;
+  }
+  if (row.value().epoch > request.epoch || !row.value().live) {
+    Reply(lookup.from, LoginOutcome::kFenced);
+    return;
+  }
+  const std::string& secret = row.value().secret;
+  const bool proven = secret.empty() ? request.proves == nullptr
+                                     : request.proves != nullptr && request.proves(secret);
+  if (!proven) {
+    RefuseLogin(now, lookup.from, request,
+                "it does not prove that it is the process of this epoch: it uses another database, "
+                "or is a stranger");
+    return;
+  }
+  Accept(now, lookup.from, request, secret);
+}
+
+void GlobalServer::RefuseLogin(Time now, ConnectionId from, const LoginRequest& request,
+                               const std::string& why) {
+  now_ = now;
+  ++refused_count_;
+  const std::string text = fmt::format("a login as server {} (epoch {}) is refused: {}",
+                                       request.server_id, request.epoch, why);
+  if (refusal_told_ == Time::min() || now >= refusal_told_ + kRefusalPeriod) {
+    output_.Alert(
+        {.kind = AlertKind::kRefused,
+         .text = fmt::format("{}; {} in all since this was told last", text, refused_count_)});
+    refused_count_ = 0;
+    refusal_told_ = now;
+  }
+  output_.SendLoginReply(from, {.outcome = LoginOutcome::kRefused, .term = term_, .text = text});
+  output_.Close(from);
+}
+
+void GlobalServer::Accept(Time now, ConnectionId from, const LoginRequest& request,
+                          const std::string& secret) {
   std::vector<SessionId> older;
   for (const auto& [id, session] : sessions_) {
     if (session.server_id == request.server_id && session.epoch < request.epoch &&
@@ -240,6 +327,7 @@ void GlobalServer::OnLogin(Time now, ConnectionId from, const LoginRequest& requ
   const bool fresh = id == kNoSession;
   if (fresh) id = AddSession(request.server_id, request.epoch);
   sessions_.at(id).lease = std::max(sessions_.at(id).lease, request.lease);
+  sessions_.at(id).secret = secret;
   Bind(now, id, from);
   // A session that is new in this term has nothing; one that was listed has what it says; one that
   // was here before has at most what the book says.
@@ -301,6 +389,7 @@ void GlobalServer::OnNormalClose(Time now, ConnectionId from) {
 
 void GlobalServer::OnClosed(Time now, ConnectionId connection) {
   now_ = now;
+  std::erase_if(lookups_, [connection](const Lookup& one) { return one.from == connection; });
   const SessionId id = SessionOf(connection);
   if (id != kNoSession) Unbind(now, id);
 }
@@ -447,6 +536,13 @@ void GlobalServer::OnHistoryLost(Time now) {
 void GlobalServer::OnServerRow(Time now, std::int32_t server_id,
                                const Result<Fence::ServerRow>& row) {
   now_ = now;
+  std::vector<Lookup> answered;
+  std::erase_if(lookups_, [&](Lookup& one) {
+    const bool mine = one.request.server_id == server_id;
+    if (mine) answered.push_back(std::move(one));
+    return mine;
+  });
+  for (Lookup& lookup : answered) JudgeByRow(now, std::move(lookup), row);
   std::vector<SessionId> superseded;
   for (const auto& [id, session] : sessions_) {
     if (session.server_id == server_id && session.state == State::kSuperseded) {

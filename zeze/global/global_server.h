@@ -69,6 +69,7 @@ struct GlobalOptions {
   bool unsafe_own_lease = false;
   bool unsafe_let_old_peers_wait = false;
   bool unsafe_fail_before_close = false;
+  bool unsafe_believe_logins = false;
 };
 
 enum class AlertKind : std::uint8_t {
@@ -80,6 +81,7 @@ enum class AlertKind : std::uint8_t {
   kRecovering,  // This Global waits for the servers to announce their rights.
   kServing,     // It has recovered.
   kDeposed,     // Another Global has taken over.
+  kRefused,     // Somebody logs in who is not who it says; told once a minute.
 };
 // One word, for programs.
 std::string_view ToString(AlertKind kind);
@@ -161,7 +163,12 @@ class GlobalServer final : private DirectoryOutput {
   void OnStopped(Time now, std::int32_t server_id, std::uint64_t ticket, bool surely);
 
   // --- messages ---
-  void OnLogin(Time now, ConnectionId from, const LoginRequest& request);
+  // Answered when the database has shown that the epoch and its proof are true (rule 58): a login
+  // that is refused changes no session, epoch or connection but its own.
+  void OnLogin(Time now, ConnectionId from, LoginRequest request);
+  // Somebody who does not belong here, for a reason that the network knows.
+  void RefuseLogin(Time now, ConnectionId from, const LoginRequest& request,
+                   const std::string& why);
   // False: not logged in.
   bool OnAcquire(Time now, ConnectionId from, std::uint64_t request, std::string_view key,
                  Right wanted);
@@ -233,6 +240,8 @@ class GlobalServer final : private DirectoryOutput {
     Time heard{0};
     std::chrono::milliseconds lease{0};  // As it said; 0: it did not.
     Time due{0};                         // kEvicting, kSuperseded: ask again; kFreeing: free.
+    // As the database has it; absent: nobody has looked.
+    std::optional<std::string> secret = std::nullopt;
   };
   struct Question {
     Time asked;
@@ -245,6 +254,12 @@ class GlobalServer final : private DirectoryOutput {
     std::string key;
     Right to;
   };
+  // A login that the database is asked about.
+  struct Lookup {
+    ConnectionId from = 0;
+    LoginRequest request;
+    bool asked_again = false;
+  };
 
   // DirectoryOutput.
   void Granted(SessionId session, std::uint64_t request, std::string_view key,
@@ -255,6 +270,9 @@ class GlobalServer final : private DirectoryOutput {
               Time since) override;
 
   LoginOutcome Judge(const LoginRequest& request) const;
+  void Reply(ConnectionId to, LoginOutcome outcome);
+  void JudgeByRow(Time now, Lookup lookup, const Result<Fence::ServerRow>& row);
+  void Accept(Time now, ConnectionId from, const LoginRequest& request, const std::string& secret);
   SessionId FindSession(std::int32_t server_id, std::int64_t epoch) const;
   SessionId AddSession(std::int32_t server_id, std::int64_t epoch);
   // With the session's own duration.
@@ -309,6 +327,9 @@ class GlobalServer final : private DirectoryOutput {
   std::map<std::int32_t, std::int64_t> fenced_;
   std::map<std::uint64_t, Question> questions_;  // By serial, and so by the time they were asked.
   std::multimap<Time, Kept> kept_;               // By the time they fail.
+  std::vector<Lookup> lookups_;                  // At most kLookupsMax.
+  std::uint64_t refused_count_ = 0;              // Since it was told last.
+  Time refusal_told_ = Time::min();
 };
 
 }  // namespace zeze::global

@@ -21,6 +21,7 @@ namespace zeze::global {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::int64_t kTerm = 2;
@@ -31,7 +32,10 @@ constexpr std::chrono::milliseconds kStep(250);
 // A Global of term 2 whose servers are there from before. Writes down what it grants and evicts.
 class GlobalServerTest : public ::testing::Test, private GlobalOutput {
  protected:
-  void SendLoginReply(ConnectionId /*to*/, const LoginReply& /*reply*/) override {}
+  void SendLoginReply(ConnectionId to, const LoginReply& reply) override {
+    if (reply.outcome == LoginOutcome::kAccepted) return;
+    said.push_back(fmt::format("reply {} {} {}", to, static_cast<int>(reply.outcome), reply.text));
+  }
   void SendGrant(ConnectionId to, std::uint64_t /*request*/, std::string_view key,
                  Right right) override {
     said.push_back(fmt::format("grant {} {} {}", to, key, static_cast<int>(right)));
@@ -82,6 +86,19 @@ class GlobalServerTest : public ::testing::Test, private GlobalOutput {
                     .start_term = kTerm - 1,
                     .rights = std::move(rights),
                     .lease = lease});
+    global.OnServerRow(now, server_id, Fence::ServerRow{.epoch = kEpoch, .live = true});
+  }
+  // As whoever it is, with a proof that is good for one secret.
+  void LoginAs(ConnectionId connection, std::int64_t epoch, const std::string& secret) {
+    global.OnLogin(now, connection,
+                   {.server_id = 1,
+                    .epoch = epoch,
+                    .start_term = kTerm,
+                    .rights = {},
+                    .proves = [secret](std::string_view other) { return secret == other; }});
+  }
+  void AnswerRow(const std::string& secret) {
+    global.OnServerRow(now, 1, Fence::ServerRow{.epoch = kEpoch, .live = true, .secret = secret});
   }
 
   // As long as a lease can have lasted. Whoever is connected is heard meanwhile.
@@ -376,6 +393,62 @@ TEST_F(GlobalServerTest, ASilentServerInNobodysWayKeepsItsRights) {
   global.OnClosed(now, 1);
   WaitOut(2);
   EXPECT_THAT(Take(), IsEmpty());
+}
+
+// Rule 58. A stranger claims a later epoch of server 1, or its own epoch without its secret.
+TEST_F(GlobalServerTest, AStrangersLoginChangesNothing) {
+  Start();
+  LoginAs(1, kEpoch, "right");
+  AnswerRow("right");
+  for (const std::int32_t id : {2, 3}) Login(id, {});
+  ASSERT_TRUE(global.serving());
+  Take();
+
+  constexpr ConnectionId kStranger = 99;
+  LoginAs(kStranger, 999, "wrong");
+  EXPECT_THAT(Take(), ElementsAre());
+  AnswerRow("right");  // Perhaps read before the login came: it is read once more.
+  AnswerRow("right");
+  EXPECT_THAT(Take(), ElementsAre(HasSubstr("a login as server 1 (epoch 999) is refused: "
+                                            "the database has epoch 1")));
+  LoginAs(kStranger, kEpoch, "wrong");
+  EXPECT_THAT(Take(), ElementsAre(HasSubstr("does not prove")));
+  EXPECT_FALSE(global.LoggedIn(kStranger));
+
+  EXPECT_TRUE(global.OnAcquire(now, 1, 1, "a", Right::kModify));
+  EXPECT_THAT(Take(), ElementsAre("grant 1 a 2"));
+  // It is still who it was after a break of its connection.
+  global.OnClosed(now, 1);
+  LoginAs(5, kEpoch, "right");
+  EXPECT_TRUE(global.LoggedIn(5));
+}
+
+// While a Global recovers it knows no session yet, and the stranger comes first.
+TEST_F(GlobalServerTest, AStrangerDoesNotAnnounceForAServerThatIsAway) {
+  Start();
+  for (const std::int32_t id : {2, 3}) Login(id, {});
+  LoginAs(99, kEpoch, "wrong");
+  AnswerRow("right");
+  EXPECT_FALSE(global.serving());
+  LoginAs(99, kEpoch + 1, "wrong");
+  AnswerRow("right");
+  AnswerRow("right");
+  EXPECT_FALSE(global.serving());
+
+  LoginAs(1, kEpoch, "right");
+  AnswerRow("right");
+  EXPECT_TRUE(global.serving());
+}
+
+TEST_F(GlobalServerTest, LooksUpABoundedNumberOfLogins) {
+  Start();
+  constexpr ConnectionId kStrangers = 40;
+  for (ConnectionId id = 100; id < 100 + kStrangers; ++id) LoginAs(id, 999, "wrong");
+  EXPECT_EQ(Take().size(), kStrangers - 16);  // Busy: come again.
+  for (ConnectionId id = 100; id < 100 + kStrangers; ++id) global.OnClosed(now, id);
+  LoginAs(1, kEpoch, "right");
+  AnswerRow("right");
+  EXPECT_TRUE(global.LoggedIn(1));
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "zeze/global/directory.h"
@@ -24,19 +26,23 @@ struct LoginRequest {
   std::vector<HeldRight> rights;
   // How long it may use its rights after a renewal; 0: it does not say.
   std::chrono::milliseconds lease{0};
+  // Whether it was made with this secret, which the database has for the epoch (rule 57). Null: it
+  // proves nothing, as servers of earlier builds.
+  std::function<bool(std::string_view secret)> proves = nullptr;
 };
 
 enum class LoginOutcome : std::uint8_t {
   kAccepted,
-  kBusy,        // Not now: try again after a while.
-  kFenced,      // This epoch has lost its rights for ever: end the process.
-  kOldTerm,     // This Global is of an older term than the server has seen: look for the new one.
-  kWrongShard,  // This Global serves another shard than the login is for. Nothing has changed.
+  kBusy,     // Not now: try again after a while.
+  kFenced,   // This epoch has lost its rights for ever: end the process.
+  kOldTerm,  // This Global is of an older term than the server has seen: look for the new one.
+  kRefused,  // Another shard or cluster, or no proof: the text says which. Nothing changed.
 };
 
 struct LoginReply {
   LoginOutcome outcome = LoginOutcome::kBusy;
   std::int64_t term = 0;
+  std::string text = {};  // Of kRefused, for people.
 };
 
 }  // namespace zeze::global

@@ -54,6 +54,7 @@ class OperatorsTest : public ::testing::Test, public GlobalOutput {
   void LogIn(ConnectionId connection, std::int32_t server_id, std::int64_t epoch) {
     machine_->OnLogin(now_, connection,
                       {.server_id = server_id, .epoch = epoch, .start_term = 5, .rights = {}});
+    machine_->OnServerRow(now_, server_id, Fence::ServerRow{.epoch = epoch, .live = true});
   }
   // Others are alive and say so: the silent one is the exception.
   void LogInOthers() {

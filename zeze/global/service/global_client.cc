@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,7 +66,7 @@ class GlobalClient::Impl {
     if (!options_.log_in_as_old_peer) {
       if (Result<void> known = Greet(io_, options_, fence_); !known.ok()) return known;
     }
-    WarnOfNamesake();
+    const std::optional<LiveServer> namesake = FindNamesake();
     const FenceStartOptions start{.server_id = options_.server_id,
                                   .holder = options_.holder,
                                   .lease = options_.lease.said(),
@@ -79,14 +80,18 @@ class GlobalClient::Impl {
         WhenNobodyIsInTheWay<FenceStart>(fence_, start, options_.lease, *options_.clock,
                                          [this, &start] { return fence_.Start(start); });
     if (!started.ok()) return started.error();
+    if (namesake.has_value()) WarnOf(*namesake);
     epoch_ = started.value().epoch;
     if (Result<void> renewed = Renew(); !renewed.ok()) return renewed.error();
     for (std::size_t shard = 0; shard < options_.shards.size(); ++shard) {
       const auto term = started.value().terms.find(static_cast<std::int32_t>(shard));
-      shards_.push_back(
-          std::make_unique<ShardSession>(io_, engine, options_, shard, epoch_,
-                                         term == started.value().terms.end() ? 0 : term->second,
-                                         [this](const std::string& why) { FencedByGlobal(why); }));
+      shards_.push_back(std::make_unique<ShardSession>(
+          io_, engine, options_, shard, epoch_,
+          term == started.value().terms.end() ? 0 : term->second,
+          ShardSession::Identity{.cluster = started.value().cluster,
+                                 .secret = secret_,
+                                 .look_up = [this] { LookUpTerms(); }},
+          [this](const std::string& why) { FencedByGlobal(why); }));
     }
     lease_thread_ = std::thread([this] { KeepLease(); });
     for (const auto& shard : shards_) shard->Connect();
@@ -175,12 +180,16 @@ class GlobalClient::Impl {
     SetThreadName("lease");
     auto due = options_.clock->Now() + options_.lease.renew_period();
     while (true) {
+      bool look = false;
       {
         const MutexLock lock(mutex_);
-        while (!stop_lease_ && options_.clock->WaitUntil(wake_, mutex_, due)) {
+        while (!stop_lease_ && !terms_wanted_ && options_.clock->WaitUntil(wake_, mutex_, due)) {
         }
         if (stop_lease_) return;
+        look = std::exchange(terms_wanted_, false);
       }
+      if (look) ReadTerms();
+      if (options_.clock->Now() < due) continue;
       // The period counts from here: a database that answers slowly must not cost the lease.
       const auto sent = options_.clock->Now();
       const Result<void> renewed = Renew();
@@ -202,6 +211,19 @@ class GlobalClient::Impl {
           if (index < shards_.size()) shards_[index]->OnTerm(term);
         }
       }
+    }
+  }
+
+  // A session has met a Global and wants to know whether it is that of the database.
+  void LookUpTerms() {
+    const MutexLock lock(mutex_);
+    terms_wanted_ = true;
+    wake_.NotifyAll();
+  }
+
+  void ReadTerms() {
+    for (std::size_t shard = 0; shard < shards_.size(); ++shard) {
+      shards_[shard]->OnTermRow(fence_.ReadTerm(static_cast<std::int32_t>(shard)));
     }
   }
 
@@ -232,17 +254,22 @@ class GlobalClient::Impl {
   }
 
   // A process that has not ended in order has this server id: starting fences it.
-  void WarnOfNamesake() {
+  std::optional<LiveServer> FindNamesake() {
     const Result<std::vector<LiveServer>> live = fence_.ListLive();
-    if (!live.ok()) return;  // Start says what is wrong.
+    if (!live.ok()) return std::nullopt;  // Start says what is wrong.
     for (const LiveServer& one : live.value()) {
-      if (one.server_id != options_.server_id || one.fenced) continue;
-      ZEZE_LOG_WARNING(
-          "server id {} is in use: {} (epoch {}) has it and did not end in order. If that process "
-          "is dead, this server takes its place; if it lives, it is fenced now and ends: give one "
-          "of the two another serverId",
-          one.server_id, one.holder.empty() ? "a process" : one.holder, one.epoch);
+      if (one.server_id == options_.server_id && !one.fenced) return one;
     }
+    return std::nullopt;
+  }
+
+  static void WarnOf(const LiveServer& namesake) {
+    ZEZE_LOG_WARNING(
+        "server id {} is in use: {} (epoch {}) has it and did not end in order. If that process "
+        "is dead, this server takes its place; if it lives, it is fenced now and ends: give one "
+        "of the two another serverId",
+        namesake.server_id, namesake.holder.empty() ? "a process" : namesake.holder,
+        namesake.epoch);
   }
 
   void Fenced(const std::string& why) {
@@ -283,6 +310,7 @@ class GlobalClient::Impl {
   Mutex mutex_;
   CondVar wake_;
   bool stop_lease_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool terms_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   std::thread lease_thread_;
 };
 

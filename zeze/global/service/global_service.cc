@@ -37,6 +37,7 @@
 #include "zeze/net/service.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/storage/cluster.h"
 #include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 
@@ -109,6 +110,7 @@ class GlobalService::Impl final : public GlobalOutput {
       announced_ -= connection->state<Session>()->bytes;
       strangers_.erase(IdOf(*connection));
       connections_.erase(IdOf(*connection));
+      logins_.erase(IdOf(*connection));
       admin_.OnClosed(IdOf(*connection));
       machine_.OnClosed(Now(), IdOf(*connection));
     });
@@ -154,13 +156,20 @@ class GlobalService::Impl final : public GlobalOutput {
   // --- GlobalOutput: messages ---
 
   void SendLoginReply(ConnectionId to, const LoginReply& reply) override {
+    const auto at = logins_.find(to);
+    if (at == logins_.end()) return;
+    Request<wire::FencedLogin> login = std::move(at->second);
+    logins_.erase(at);
+    const bool accepted = reply.outcome == LoginOutcome::kAccepted;
+    ZEZE_LOG_INFO("Global {}: server {} (epoch {}) at {} {}", options_.shard,
+                  login.argument().server_id, login.argument().epoch, PeerOf(to),
+                  accepted ? "has logged in" : "is refused");
+    announced_ -= std::exchange(login.connection()->state<Session>()->bytes, 0);
+    if (accepted) strangers_.erase(to);
     // At once: what the machine sends next, a Reduce perhaps, must not overtake it.
-    if (login_ == nullptr || IdOf(*login_->connection()) != to) return;
-    ZEZE_LOG_INFO("Global {}: server {} (epoch {}) {}", options_.shard,
-                  login_->argument().server_id, login_->argument().epoch,
-                  reply.outcome == LoginOutcome::kAccepted ? "has logged in" : "is refused");
-    (void)login_->Answer(
-        {.outcome = static_cast<std::uint32_t>(reply.outcome), .term = reply.term});
+    (void)login.Answer({.outcome = static_cast<std::uint32_t>(reply.outcome),
+                        .term = reply.term,
+                        .text = reply.text});
   }
   void SendGrant(ConnectionId to, std::uint64_t request, std::string_view key,
                  Right right) override {
@@ -338,6 +347,8 @@ class GlobalService::Impl final : public GlobalOutput {
   void HandleRights();
   void Greet(Request<wire::Greeting> request);
   void Login(Request<wire::FencedLogin> request);
+  std::function<bool(std::string_view)> ProofIn(const wire::FencedLoginArgument& argument,
+                                                Session& session) const;
   // Why a login for a shard is refused here; empty: it is not. Counts, and tells the operators once
   // a minute.
   std::string RefuseShard(std::int32_t server_id, std::int32_t shard);
@@ -359,9 +370,9 @@ class GlobalService::Impl final : public GlobalOutput {
   std::map<ConnectionId, Stranger> strangers_;  // That have not logged in; oldest first.
   std::size_t announced_ = 0;                   // Bytes in the logins under way.
   AdminService admin_;
-  std::map<ConnectionId, ConnectionPtr> connections_;  // That have tried to log in.
-  Request<wire::FencedLogin>* login_ = nullptr;        // That the machine is looking at.
-  Connection* asking_ = nullptr;                       // Whose message it is looking at.
+  std::map<ConnectionId, ConnectionPtr> connections_;          // That have tried to log in.
+  std::map<ConnectionId, Request<wire::FencedLogin>> logins_;  // That the machine has not answered.
+  Connection* asking_ = nullptr;                               // Whose message it is looking at.
   // At most a tick ago. Enough for requests, which are too many to look at the clock for each: they
   // start no wait that anybody's safety depends on.
   GlobalServer::Time recent_now_{0};
@@ -467,7 +478,7 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   const ConnectionId from = IdOf(*request.connection());
   if (std::string text = RefuseShard(request.argument().server_id, request.argument().hash_index);
       !text.empty()) {
-    (void)request.Answer({.outcome = static_cast<std::uint32_t>(LoginOutcome::kWrongShard),
+    (void)request.Answer({.outcome = static_cast<std::uint32_t>(LoginOutcome::kRefused),
                           .term = machine_.term(),
                           .text = std::move(text)});
     request.connection()->CloseWhenSent("its login is for another shard");
@@ -488,17 +499,42 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
     (void)request.Answer({});
     return;
   }
+  if (logins_.contains(from)) {
+    request.connection()->Close("it logs in twice");
+    return;
+  }
   connections_[from] = request.connection();
-  announced_ -= std::exchange(session->bytes, 0);
-  login_ = &request;
-  machine_.OnLogin(Now(), from,
-                   {.server_id = argument.server_id,
-                    .epoch = argument.epoch,
-                    .start_term = argument.start_term,
-                    .rights = std::exchange(session->rights, {}),
-                    .lease = std::chrono::milliseconds(argument.lease_ms)});
-  login_ = nullptr;
-  if (machine_.LoggedIn(from)) strangers_.erase(from);
+  LoginRequest login{.server_id = argument.server_id,
+                     .epoch = argument.epoch,
+                     .start_term = argument.start_term,
+                     .rights = std::exchange(session->rights, {}),
+                     .lease = std::chrono::milliseconds(argument.lease_ms),
+                     .proves = ProofIn(argument, *session)};
+  const std::string cluster = argument.cluster;
+  logins_.insert_or_assign(from, std::move(request));
+  if (!cluster.empty() && cluster != cluster_) {
+    machine_.RefuseLogin(Now(), from, login,
+                         fmt::format("its database holds cluster {}, this Global serves cluster {}",
+                                     FormatClusterId(cluster), FormatClusterId(cluster_)));
+    return;
+  }
+  machine_.OnLogin(Now(), from, std::move(login));
+}
+
+// Null: it proves nothing. The nonces of a connection count once.
+std::function<bool(std::string_view)> GlobalService::Impl::ProofIn(
+    const wire::FencedLoginArgument& argument, Session& session) const {
+  if (argument.proof.empty()) return nullptr;
+  return [proof = argument.proof, server_id = argument.server_id, epoch = argument.epoch,
+          server_nonce = std::exchange(session.server_nonce, {}),
+          global_nonce = session.global_nonce, cluster = cluster_,
+          shard = options_.shard](std::string_view secret) {
+    const Claim claim{.server_nonce = server_nonce,
+                      .global_nonce = global_nonce,
+                      .cluster = cluster,
+                      .shard = shard};
+    return !server_nonce.empty() && SameProof(ProofOfEpoch(secret, claim, server_id, epoch), proof);
+  };
 }
 
 void GlobalService::Impl::UnfencedLogin(const ConnectionPtr& connection,

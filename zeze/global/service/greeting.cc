@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/global/service/global_client.h"
@@ -35,12 +36,8 @@ constexpr int kCutOffsMax = 2;
 // One Global, asked until it says who it is.
 class Visit {
  public:
-  Visit(IoThreads& io, const GlobalClientOptions& options, std::size_t place, Mutex& mutex,
-        CondVar& changed)
-      : mutex_(mutex),
-        changed_(changed),
-        nonce_(NewSecret()),
-        service_(io, {.name = fmt::format("Greeting{}", place)}) {
+  Visit(IoThreads& io, const GlobalClientOptions& options, std::size_t place)
+      : nonce_(NewSecret()), service_(io, {.name = fmt::format("Greeting{}", place)}) {
     service_.OnOpen([this](const ConnectionPtr& connection) { Ask(connection); });
     service_.Connect({.host = options.shards[place].host,
                       .port = options.shards[place].port,
@@ -53,9 +50,18 @@ class Visit {
   Visit& operator=(const Visit&) = delete;
   ~Visit() { service_.Stop(); }
 
-  bool known() const ZEZE_REQUIRES(mutex_) { return said_.has_value(); }
-  bool cut_off() const ZEZE_REQUIRES(mutex_) { return cut_offs_ >= kCutOffsMax; }
-  const wire::GreetingResult& said() const ZEZE_REQUIRES(mutex_) { return *said_; }
+  struct Answer {
+    std::optional<wire::GreetingResult> said;  // Absent: it has not said who it is.
+    bool cut_off = false;                      // It closes the connection when it is asked.
+  };
+  // `believes`: do not wait for one that cuts off.
+  Answer Await(Clock& clock, std::chrono::nanoseconds deadline, bool believes) {
+    const MutexLock lock(mutex_);
+    while (!answer_.said.has_value() && !(believes && answer_.cut_off) &&
+           clock.WaitUntil(changed_, mutex_, deadline)) {
+    }
+    return answer_;
+  }
   const std::string& nonce() const { return nonce_; }
 
  private:
@@ -64,8 +70,9 @@ class Visit {
         {.nonce = nonce_}, {}, [this, connection](const RpcReply<wire::Greeting>& reply) {
           {
             const MutexLock lock(mutex_);
-            if (reply.ok()) said_ = reply.result;
+            if (reply.ok()) answer_.said = reply.result;
             cut_offs_ = reply.outcome == RpcOutcome::kClosed ? cut_offs_ + 1 : 0;
+            answer_.cut_off = cut_offs_ >= kCutOffsMax;
             changed_.NotifyAll();
           }
           if (!reply.ok()) connection->Close("it does not say who it is yet");
@@ -73,10 +80,10 @@ class Visit {
     if (!sent.ok()) connection->Close(sent.error().message());
   }
 
-  Mutex& mutex_;
-  CondVar& changed_;
   const std::string nonce_;
-  std::optional<wire::GreetingResult> said_ ZEZE_GUARDED_BY(mutex_);
+  Mutex mutex_;
+  CondVar changed_;
+  Answer answer_ ZEZE_GUARDED_BY(mutex_);
   int cut_offs_ ZEZE_GUARDED_BY(mutex_) = 0;  // One after the other.
   Service service_;                           // Last: its callbacks use the rest.
 };
@@ -126,35 +133,26 @@ Result<void> Check(const GlobalClientOptions& options, std::size_t place,
 }  // namespace
 
 Result<void> Greet(IoThreads& io, const GlobalClientOptions& options, Fence& fence) {
-  Mutex mutex;
-  CondVar changed;
   std::vector<std::unique_ptr<Visit>> visits;
   for (std::size_t place = 0; place < options.shards.size(); ++place) {
-    visits.push_back(std::make_unique<Visit>(io, options, place, mutex, changed));
+    visits.push_back(std::make_unique<Visit>(io, options, place));
   }
   const auto deadline = options.clock->Now() + options.connect_timeout;
   for (std::size_t place = 0; place < visits.size(); ++place) {
     Visit& visit = *visits[place];
-    std::optional<wire::GreetingResult> said;
-    {
-      const MutexLock lock(mutex);
-      while (!visit.known() && !(visit.cut_off() && options.allow_unfenced_global) &&
-             options.clock->WaitUntil(changed, mutex, deadline)) {
-      }
-      if (visit.known()) said = visit.said();
-      if (!said.has_value() && visit.cut_off() && options.allow_unfenced_global) continue;
-      if (!said.has_value()) {
-        return Error(
-            ErrorCode::kUnavailable,
-            visit.cut_off()
-                ? fmt::format(
-                      "{} closes the connection when it is asked who it is. If it is of an "
-                      "earlier build: update Globals first. If it is of Zeze 1.6: it fences "
-                      "nobody, and is used only with AllowUnfencedGlobal",
-                      Place(options, place))
-                : fmt::format("{} does not answer (shard {}): is it running?",
-                              Place(options, place), place));
-      }
+    const bool believes = options.allow_unfenced_global;
+    const auto [said, cut_off] = visit.Await(*options.clock, deadline, believes);
+    if (!said.has_value() && cut_off && believes) continue;
+    if (!said.has_value()) {
+      return Error(
+          ErrorCode::kUnavailable,
+          cut_off
+              ? fmt::format("{} closes the connection when it is asked who it is. If it is of an "
+                            "earlier build: update Globals first. If it is of Zeze 1.6: it fences "
+                            "nobody, and is used only with AllowUnfencedGlobal",
+                            Place(options, place))
+              : fmt::format("{} does not answer (shard {}): is it running?", Place(options, place),
+                            place));
     }
     const Result<std::optional<ClusterRow>> cluster = fence.Cluster();
     if (!cluster.ok()) return cluster.error();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -13,10 +14,13 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/testing/process_resources.h"
+#include "zeze/global/messages.h"
 #include "zeze/global/service/testing/small_cluster.h"
 #include "zeze/global/service/wire.h"
+#include "zeze/net/frame.h"
 #include "zeze/net/testing/peer_messages.h"
 #include "zeze/net/testing/raw_client.h"
+#include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/memory/memory_storage.h"
 
@@ -76,6 +80,27 @@ TEST_F(HostileInput, NoiseAndMutatedMessagesCloseTheirConnectionOnly) {
     if (round % 100 == 0) Honest();
   }
   Honest();
+}
+
+// It would supersede the real server, which was then refused until Global restarted.
+TEST_F(HostileInput, AStrangersLoginAsAServerChangesNothing) {
+  for (const std::int64_t epoch : {999, 1}) {
+    RawClient stranger(address());
+    stranger.Send(RawClient::RequestFrame<wire::FencedLogin>(
+        1, {.server_id = 1, .epoch = epoch, .start_term = 1, .rights = {}}));
+    const std::optional<Frame> answer = stranger.ReadFrame();
+    ASSERT_TRUE(answer);
+    wire::FencedLoginResult result;
+    ByteReader in(answer->payload);
+    result.Decode(in);
+    EXPECT_EQ(static_cast<std::uint32_t>(LoginOutcome::kRefused), result.outcome) << result.text;
+    EXPECT_NE(std::string::npos, result.text.find("as server 1")) << result.text;
+    Honest();
+  }
+  // Its next connection and its next process are accepted too.
+  a_.Crash();
+  Server again(database_, 1, global_.port());
+  while (again.Add(1, 1) != 0) std::this_thread::yield();
 }
 
 TEST_F(HostileInput, AClaimedSizeCostsNothing) {

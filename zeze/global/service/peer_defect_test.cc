@@ -130,6 +130,10 @@ TEST(PeerDefect, No5And6AServerThatFailsInTheMiddleOfAnythingLeavesNoKeyBehind) 
     return global.service().GetStatus().term;
   }();
   const std::string key("\7\0\0\0\2", 5);  // Key 1 of the accounts, as all servers write it.
+  for (const std::int32_t id : {8, 9}) {
+    ASSERT_TRUE(
+        OpenMemoryStorage(database)->fence()->Start({.server_id = id, .holder = "test"}).ok());
+  }
   auto holder = std::make_unique<WireServer>(global);
   ASSERT_EQ(0U, holder->LogIn(8, 1, term));
   holder->Send(holder->Acquire(2, key, Right::kModify));
@@ -160,7 +164,7 @@ TEST(PeerDefect, ALoginForAnotherShardChangesNothing) {
   const std::int64_t term = global.service().GetStatus().term;
 
   WireServer stranger(global);
-  EXPECT_EQ(static_cast<std::uint32_t>(LoginOutcome::kWrongShard),
+  EXPECT_EQ(static_cast<std::uint32_t>(LoginOutcome::kRefused),
             stranger.LogIn(1, 999, term, {}, 1));
   WireServer old_stranger(global);
   old_stranger.Send(RawClient::RequestFrame<wire::Login>(

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "zeze/base/activity.h"
@@ -16,10 +17,13 @@
 #include "zeze/base/result.h"
 #include "zeze/global/agent.h"
 #include "zeze/global/messages.h"
+#include "zeze/global/service/proof.h"
 #include "zeze/global/service/shard_session.h"
 #include "zeze/global/service/wire.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/rpc.h"
+#include "zeze/storage/cluster.h"
+#include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::global {
@@ -62,7 +66,69 @@ void ShardSession::SendLogin(ConnectionId to, const LoginRequest& request) {
 }
 
 void ShardSession::SendFencedLogin(ConnectionId to, const LoginRequest& request) {
-  SendLoginPart(to, std::make_shared<const LoginRequest>(request), 0);
+  greeted_ = {.to = to,
+              .login = std::make_shared<const LoginRequest>(request),
+              .nonce = NewSecret(),
+              .said = {}};
+  Result<void> sent = connection_->Call<wire::Greeting>(
+      {.nonce = greeted_.nonce}, {},
+      [this, to](const RpcReply<wire::Greeting>& reply) { OnGreeting(to, reply); });
+  if (!sent.ok()) connection_->Close(sent.error().message());
+}
+
+void ShardSession::OnGreeting(ConnectionId to, const RpcReply<wire::Greeting>& reply) {
+  if (!reply.ok()) {
+    if (reply.outcome == RpcOutcome::kAnswered) {
+      CloseIfCurrent(to, "it does not know its term yet");
+    } else {
+      OnNoFencedLogin(to, reply.outcome);
+    }
+    return;
+  }
+  if (reply.result.cluster != identity_.cluster ||
+      reply.result.shard != static_cast<std::int32_t>(shard_)) {
+    ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(10),
+                         "the Global of shard {} says that it is shard {} of cluster {}; this "
+                         "server is of cluster {}",
+                         shard_, reply.result.shard, FormatClusterId(reply.result.cluster),
+                         FormatClusterId(identity_.cluster));
+    CloseIfCurrent(to, "it is another Global");
+    return;
+  }
+  {
+    const MutexLock lock(mutex_);
+    if (greeted_.to != to) return;
+    greeted_.said = reply.result;
+  }
+  identity_.look_up();
+}
+
+// Nothing is said to a Global that does not prove that it is that of the term in the database.
+void ShardSession::OnTermRow(const Result<Fence::TermRow>& row) {
+  if (row.ok()) OnTerm(row.value().term);
+  const MutexLock lock(mutex_);
+  if (greeted_.said.nonce.empty()) return;  // Nothing waits for it.
+  const Greeted greeted = std::exchange(greeted_, {});
+  if (connection_ == nullptr || IdOf(*connection_) != greeted.to) return;
+  const Claim claim{.server_nonce = greeted.nonce,
+                    .global_nonce = greeted.said.nonce,
+                    .cluster = identity_.cluster,
+                    .shard = static_cast<std::int32_t>(shard_)};
+  if (!row.ok() || row.value().term != greeted.said.term) {
+    connection_->Close(row.ok() ? "its term has passed" : row.error().message());
+    return;
+  }
+  if (!SameProof(ProofOfTerm(row.value().secret, claim, row.value().term), greeted.said.proof)) {
+    ZEZE_LOG_ERROR_EVERY(
+        std::chrono::seconds(10),
+        "the Global of shard {} does not prove that it is that of term {}: it is a "
+        "stranger, or uses a copy of the database",
+        shard_, row.value().term);
+    connection_->Close("it proves nothing");
+    return;
+  }
+  proof_ = ProofOfEpoch(identity_.secret, claim, options_.server_id, epoch_);
+  SendLoginPart(greeted.to, greeted.login, 0);
 }
 
 void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const LoginRequest>& login,
@@ -74,7 +140,9 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
                                  .start_term = login->start_term,
                                  .last = false,
                                  .rights = {},
-                                 .lease_ms = login->lease.count()};
+                                 .lease_ms = login->lease.count(),
+                                 .cluster = identity_.cluster,
+                                 .proof = proof_};
   std::size_t end = begin;
   for (std::size_t bytes = 0; end < login->rights.size() && bytes < kLoginPartBytes; ++end) {
     part.rights.push_back(login->rights[end]);
@@ -95,9 +163,10 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
         }
         WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
           kind_ = Kind::kFencing;
-          if (outcome == LoginOutcome::kWrongShard) {
+          if (outcome == LoginOutcome::kRefused) {
             refusal_ = reply.result.text;
-            ZEZE_LOG_ERROR("Global {} refuses this server: {}", shard_, refusal_);
+            ZEZE_LOG_ERROR_EVERY(std::chrono::seconds(10), "Global {} refuses this server: {}",
+                                 shard_, refusal_);
           }
           agent.OnLoginReply(to, {.outcome = outcome, .term = reply.result.term});
         });

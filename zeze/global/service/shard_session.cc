@@ -52,13 +52,15 @@ ConnectionId IdOf(const Connection& connection) {
 
 ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOptions& options,
                            std::size_t shard, std::int64_t epoch, std::int64_t start_term,
-                           std::function<void(const std::string&)> fenced)
+                           Identity identity, std::function<void(const std::string&)> fenced)
     : io_(io),
       engine_(engine),
       options_(options),
       shard_(shard),
       fenced_(std::move(fenced)),
       start_term_(start_term),
+      epoch_(epoch),
+      identity_(std::move(identity)),
       agent_({.server_id = options.server_id,
               .epoch = epoch,
               .start_term = start_term,

@@ -30,6 +30,7 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
 
@@ -39,8 +40,14 @@ namespace zeze::global {
 // records happens there too, after the mutex is free: the record layer may call back.
 class ShardSession final : private AgentOutput {
  public:
+  // What it proves itself by, and how it learns who its Global is.
+  struct Identity {
+    std::string cluster;
+    std::string secret;                       // Of the epoch.
+    std::function<void()> look_up = nullptr;  // Asks for OnTermRow, which comes later.
+  };
   ShardSession(IoThreads& io, Engine& engine, const GlobalClientOptions& options, std::size_t shard,
-               std::int64_t epoch, std::int64_t start_term,
+               std::int64_t epoch, std::int64_t start_term, Identity identity,
                std::function<void(const std::string&)> fenced);
   ~ShardSession();
   ShardSession(const ShardSession&) = delete;
@@ -50,6 +57,8 @@ class ShardSession final : private AgentOutput {
   // An error: not in time, or Global refuses this server and says why.
   Result<void> AwaitReady(std::chrono::nanoseconds deadline);
   void OnTerm(std::int64_t term);
+  // What the database has for the shard, read after `look_up` was called.
+  void OnTermRow(const Result<Fence::TermRow>& row);
   // Whether rights of this shard may be used. Always, if the Global has terms: the lease tells.
   bool Usable(std::chrono::nanoseconds now) const {
     return now.count() < usable_until_.load(std::memory_order_acquire);
@@ -133,7 +142,9 @@ class ShardSession final : private AgentOutput {
   void CloseIfCurrent(ConnectionId connection, std::string_view why);
 
   // --- logging in (shard_login.cc) ---
+  // First asks who is there; the login proves that this is the process of its epoch (rule 57).
   void SendFencedLogin(ConnectionId to, const LoginRequest& request) ZEZE_REQUIRES(mutex_);
+  void OnGreeting(ConnectionId to, const RpcReply<wire::Greeting>& reply);
   void OnNoFencedLogin(ConnectionId to, RpcOutcome outcome);
   void BecomeUnfenced() ZEZE_REQUIRES(mutex_);
   void SendOldLogin(ConnectionId to) ZEZE_REQUIRES(mutex_);
@@ -158,6 +169,8 @@ class ShardSession final : private AgentOutput {
   const std::size_t shard_;
   const std::function<void(const std::string&)> fenced_;
   const std::int64_t start_term_;
+  const std::int64_t epoch_;
+  const Identity identity_;
   Mutex mutex_;
   CondVar changed_;
   GlobalAgent agent_ ZEZE_GUARDED_BY(mutex_);
@@ -165,6 +178,15 @@ class ShardSession final : private AgentOutput {
   bool closed_normally_ ZEZE_GUARDED_BY(mutex_) = false;
   std::string refusal_ ZEZE_GUARDED_BY(mutex_);  // What Global said, if it refuses this server.
   Kind kind_ ZEZE_GUARDED_BY(mutex_) = Kind::kUnknown;
+  // A login that waits until it is known who the Global is.
+  struct Greeted {
+    ConnectionId to = 0;
+    std::shared_ptr<const LoginRequest> login;
+    std::string nonce;
+    wire::GreetingResult said;
+  };
+  Greeted greeted_ ZEZE_GUARDED_BY(mutex_);
+  std::string proof_ ZEZE_GUARDED_BY(mutex_);       // Of the login under way.
   int logins_cut_off_ ZEZE_GUARDED_BY(mutex_) = 0;  // One after the other.
   UnfencedTrust trust_ ZEZE_GUARDED_BY(mutex_);
   bool login_due_ ZEZE_GUARDED_BY(mutex_) = false;

@@ -95,6 +95,8 @@ void FencedLoginArgument::Encode(ByteWriter& out) const {
     out.WriteByte(static_cast<std::uint8_t>(one.right));
   }
   out.WriteLong(lease_ms);
+  out.WriteBytes(cluster);
+  out.WriteBytes(proof);
 }
 
 void FencedLoginArgument::Decode(ByteReader& in) {
@@ -113,6 +115,8 @@ void FencedLoginArgument::Decode(ByteReader& in) {
     one.right = static_cast<Right>(std::min<std::uint8_t>(right, 2));
   }
   lease_ms = in.remaining() == 0 ? 0 : in.ReadLong();
+  cluster = in.remaining() == 0 ? std::string_view() : in.ReadBytes();
+  proof = in.remaining() == 0 ? std::string_view() : in.ReadBytes();
 }
 
 void FencedLoginResult::Encode(ByteWriter& out) const {

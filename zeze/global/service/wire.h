@@ -126,7 +126,10 @@ struct FencedLoginArgument {
   std::int64_t start_term = 0;
   bool last = true;
   std::vector<HeldRight> rights;
-  std::int64_t lease_ms = 0;  // 0: it does not say. At the end: earlier builds do not send it.
+  // Earlier builds do not send what follows.
+  std::int64_t lease_ms = 0;  // 0: it does not say.
+  std::string cluster = {};   // The identity of its database.
+  std::string proof = {};     // ProofOfEpoch over the nonces of the greeting.
 
   void Encode(ByteWriter& out) const;
   void Decode(ByteReader& in);

@@ -84,13 +84,15 @@ class WireTest : public ::testing::Test {
   int socket_ = -1;
 };
 
-// Ours, and older than the lease in it.
-TEST(FencedLoginTest, ALoginOfAnEarlierBuildSaysNothingOfItsLease) {
+// Ours, and older than the lease and the proof in it.
+TEST(FencedLoginTest, ALoginOfAnEarlierBuildSaysNothingOfItsLeaseAndProvesNothing) {
   const wire::FencedLoginArgument login{.server_id = 7,
                                         .epoch = 3,
                                         .start_term = 2,
                                         .rights = {{.key = "k", .right = Right::kModify}},
-                                        .lease_ms = 20'000};
+                                        .lease_ms = 20'000,
+                                        .cluster = "c",
+                                        .proof = "p"};
   ByteWriter out;
   login.Encode(out);
   wire::FencedLoginArgument decoded;
@@ -98,9 +100,19 @@ TEST(FencedLoginTest, ALoginOfAnEarlierBuildSaysNothingOfItsLease) {
   decoded.Decode(whole);
   EXPECT_TRUE(whole.ok());
   EXPECT_EQ(20'000, decoded.lease_ms);
+  EXPECT_EQ("c", decoded.cluster);
+  EXPECT_EQ("p", decoded.proof);
+
+  constexpr std::size_t kProofBytes = 4;
+  ByteReader old(out.view().substr(0, out.view().size() - kProofBytes));
+  decoded.Decode(old);
+  EXPECT_TRUE(old.ok());
+  EXPECT_EQ(20'000, decoded.lease_ms);
+  EXPECT_EQ("", decoded.cluster);
+  EXPECT_EQ("", decoded.proof);
 
   constexpr std::size_t kLeaseBytes = 3;
-  ByteReader older(out.view().substr(0, out.view().size() - kLeaseBytes));
+  ByteReader older(out.view().substr(0, out.view().size() - kProofBytes - kLeaseBytes));
   decoded.Decode(older);
   EXPECT_TRUE(older.ok());
   EXPECT_EQ(0, decoded.lease_ms);

@@ -87,6 +87,17 @@ TEST_F(MariaDbStorageTest, ChangesWhatTheJavaPeerHasSavedOnce) {
   EXPECT_EQ(Sql("SELECT data, version FROM _ZezeDataWithVersion_"), "new\t1\n");
 }
 
+// It compares nothing at its start. Its rows lack what must be there.
+TEST_F(MariaDbStorageTest, AProcessOfAnEarlierBuildCannotStartBeside) {
+  const std::unique_ptr<Storage> storage = Open();
+
+  EXPECT_EQ(Sql("SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()"
+                " AND COLUMN_NAME = 'secret' AND IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL"
+                " AND TABLE_NAME IN ('zeze_fence', 'zeze_global')"),
+            "2\n");
+  EXPECT_NE(Sql("SELECT @@sql_mode").find("STRICT_TRANS_TABLES"), std::string::npos);
+}
+
 TEST_F(MariaDbStorageTest, LeavesOtherTablesAlone) {
   Sql("CREATE TABLE accounts (name TEXT)");
   Sql("CREATE TABLE unsafe (id VARBINARY(100) NOT NULL PRIMARY KEY, value LONGBLOB NOT NULL) "

@@ -147,6 +147,16 @@ TEST_F(PostgresStorageTest, ChangesWhatTheJavaPeerHasSavedOnce) {
   EXPECT_EQ(Sql("SELECT encode(data, 'escape'), version FROM _ZezeDataWithVersion_"), "new|1\n");
 }
 
+// It compares nothing at its start. Its rows lack what must be there.
+TEST_F(PostgresStorageTest, AProcessOfAnEarlierBuildCannotStartBeside) {
+  const std::unique_ptr<Storage> storage = Open();
+
+  EXPECT_EQ(Sql("SELECT count(*) FROM information_schema.columns WHERE column_name = 'secret'"
+                " AND is_nullable = 'NO' AND column_default IS NULL"
+                " AND table_name IN ('zeze_fence', 'zeze_global')"),
+            "2\n");
+}
+
 TEST_F(PostgresStorageTest, RefusesASecondNameThatFoldsToTheSame) {
   const std::unique_ptr<Storage> storage = Open();
   ASSERT_TRUE(storage->OpenTable("tRole").ok());
