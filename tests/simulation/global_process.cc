@@ -116,16 +116,17 @@ void GlobalProcess::Close(global::ConnectionId connection) {
   const auto at = links_.find(connection);
   if (at == links_.end()) return;
   Server* server = at->second;
+  if (server == nullptr) {
+    links_.erase(at);
+    world_.Close(connection, process_);
+    return;
+  }
   // Rule 68: no fault hits an old peer itself, so it answers unless it waits for its own request.
   if (server->old_peer() && server->alive() && !server->closed() && !machine_.deposed()) {
     throw Violation{fmt::format("{} gave up {}, which waits for its own request",
                                 world_.name(process_), world_.name(server->process()))};
   }
   links_.erase(at);
-  if (server == nullptr) {
-    world_.Close(connection, process_);
-    return;
-  }
   world_.Send(connection, process_, [this, server, connection] {
     if (server->agent(shard_) != nullptr) server->OnClosed(shard_, connection);
     if (server->alive()) world_.Close(connection, server->process());
