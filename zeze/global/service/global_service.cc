@@ -95,6 +95,7 @@ class GlobalService::Impl final : public GlobalOutput {
                 .tell = [this](const std::string& text) { Tell("admin", {.text = text}); }},
                options_.operators, options_.audit_log),
         service_(io, {.name = "Global",
+                      .socket = {.unconfirmed_max = wire::kUnconfirmedMax},
                       .frame_bytes_max = kFrameBytesMax,
                       .output_bytes_max = std::size_t{64} << 20,
                       .inside = true,

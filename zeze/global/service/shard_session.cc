@@ -40,6 +40,7 @@ namespace {
 constexpr std::size_t kAskedAtOnceMax = 32'768;
 constexpr auto kReconnectDelay = std::chrono::milliseconds(100);
 constexpr auto kReconnectDelayMax = std::chrono::seconds(1);
+constexpr auto kConnectTimeout = std::chrono::seconds(3);
 // Different for each key, so that two who are in each other's way do not stay so.
 constexpr auto kBusyDelay = std::chrono::milliseconds(5);
 constexpr auto kBusyDelayStep = std::chrono::milliseconds(2);
@@ -68,8 +69,11 @@ ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOpti
              *this),
       trust_(options.unfenced_silence_max),
       service_(io, {.name = fmt::format("GlobalClient{}", shard),
+                    .socket = {.unconfirmed_max = wire::kUnconfirmedMax},
                     .frame_bytes_max = std::size_t{8} << 20,
-                    .output_bytes_max = std::size_t{64} << 20}) {
+                    .output_bytes_max = std::size_t{64} << 20,
+                    // An attempt that began before the network healed does not delay the next one.
+                    .handshake_timeout = kConnectTimeout}) {
   service_.OnOpen([this](const ConnectionPtr& connection) {
     {
       const MutexLock lock(mutex_);

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,6 +22,10 @@
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::global::wire {
+
+// Both ends close a connection on which the other machine confirms nothing for so long: the network
+// loses everything without a word. A KeepAlive of each server comes several times a second.
+inline constexpr std::chrono::seconds kUnconfirmedMax{3};
 
 // Result codes, as old peers know them.
 inline constexpr std::int64_t kHolderFresh = 16;
