@@ -15,7 +15,6 @@ import Zeze.Util.FuncLong;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -45,7 +44,7 @@ public final class PeerServer {
     transactions = Long.parseLong(options.get("--transactions"));
     directory = Path.of(options.get("--directory"));
     Path file = directory.resolve("peer-" + id + ".xml");
-    Files.writeString(file, configuration(options));
+    Files.writeString(file, Common.server(options, ""));
     app = new Application("interop", Config.load(file.toString()));
     app.start();
     numbers = (tAutoKeys) app.getTable("Zeze_Builtin_AutoKey_tAutoKeys");
@@ -53,33 +52,8 @@ public final class PeerServer {
     BEditService edit = new BEditService();
     edit.getAdd().add(new BServiceInfo("Interop", String.valueOf(id), 0, "127.0.0.1", 7000 + id));
     app.getServiceManager().editService(edit);
-    say("unfenced");
-    say("ready");
-  }
-
-  private static String configuration(Map<String, String> options) {
-    // "postgresql://zeze@127.0.0.1:5543/t1"
-    String url = options.get("--database");
-    String user = url.substring(url.indexOf("//") + 2, url.indexOf('@'));
-    String place = url.substring(url.indexOf('@') + 1);
-    return """
-        <?xml version="1.0" encoding="utf-8"?>
-        <zeze ServerId="%s" GlobalCacheManagerHostNameOrAddress="127.0.0.1"
-              GlobalCacheManagerPort="%s" CheckpointPeriod="500">
-          <DatabaseConf Name="" DatabaseType="PostgreSQL"
-                        DatabaseUrl="jdbc:postgresql://%s?user=%s"/>
-          <ServiceConf Name="Zeze.Services.ServiceManager.Agent">
-            <Connector HostNameOrAddress="127.0.0.1" Port="%s"/>
-          </ServiceConf>
-        </zeze>
-        """
-        .formatted(
-            options.get("--id"), options.get("--global"), place, user, options.get("--registry"));
-  }
-
-  private static synchronized void say(String line) {
-    System.out.println(line);
-    System.out.flush();
+    Common.say("unfenced");
+    Common.say("ready");
   }
 
   private void run(String name, FuncLong body) throws Exception {
@@ -97,24 +71,13 @@ public final class PeerServer {
     List<Thread> running = new ArrayList<>();
     for (int t = 0; t < threads; ++t) {
       int thread = t;
-      Thread one =
-          new Thread(
-              () -> {
-                try {
-                  runThread(thread);
-                } catch (Throwable failure) {
-                  failure.printStackTrace();
-                  Runtime.getRuntime().halt(1);
-                }
-              });
-      one.start();
-      running.add(one);
+      running.add(Common.start(() -> runThread(thread)));
     }
     for (Thread one : running) {
       one.join();
     }
-    say("added " + added.get());
-    say("batch " + failed.get());
+    Common.say("added " + added.get());
+    Common.say("batch " + failed.get());
   }
 
   private void runThread(int thread) throws Exception {
@@ -131,7 +94,7 @@ public final class PeerServer {
         default -> append(key, ((long) id << 48) | ((long) thread << 40) | ++appended);
       }
     }
-    say("appended " + thread + " " + appended);
+    Common.say("appended " + thread + " " + appended);
   }
 
   private void count(int key) throws Exception {
@@ -183,7 +146,7 @@ public final class PeerServer {
           }
           return 0;
         });
-    say("saw " + sums[0] + " " + sums[1] + " " + sums[2]);
+    Common.say("saw " + sums[0] + " " + sums[1] + " " + sums[2]);
   }
 
   private void obey() throws Exception {
@@ -199,22 +162,18 @@ public final class PeerServer {
         for (int key = 0; key < KEYS; ++key) {
           count(key);
         }
-        say("again " + KEYS);
+        Common.say("again " + KEYS);
       }
       Thread.sleep(20);
     }
     // It gives its rights back before it saves for the last time: nothing may be left to save.
     app.checkpointRun();
     app.stop();
-    say("stopped");
+    Common.say("stopped");
   }
 
   public static void main(String[] arguments) throws Exception {
-    Map<String, String> options = new HashMap<>();
-    for (int i = 0; i + 1 < arguments.length; i += 2) {
-      options.put(arguments[i], arguments[i + 1]);
-    }
-    PeerServer server = new PeerServer(options);
+    PeerServer server = new PeerServer(Common.options(arguments));
     server.work();
     server.obey();
     System.exit(0);
