@@ -130,7 +130,9 @@ class InteropTest : public InteropFixture, public ::testing::WithParamInterface<
     std::cout << fmt::format(
         "{} transactions on {} servers in {:.1f} s, {} connections cut ({} tries failed and were "
         "repeated): {} counted, {} appended; all servers read the same\n",
-        kTransactions, members_.size(), took.count(), cuts, failed_, added_, appended);
+        kTransactions * static_cast<std::int64_t>(members_.size()) /
+            static_cast<std::int64_t>(members_.size() + killed_.size()),
+        members_.size(), took.count(), cuts, failed_, added_, appended);
   }
 
   // The first one gives everything back when it stops: the others write all of it at once.
@@ -286,6 +288,30 @@ TEST_P(InteropTest, APeerAndTwoOfOursUnderThePeersGlobal) {
   StartPeer(1, 3);
   Start(2, {ZEZE_INTEROP_CPP_SERVER}, 3, {"--allow-unfenced-global"});
   Start(3, {ZEZE_INTEROP_CPP_SERVER}, 3, {"--allow-unfenced-global"});
+
+  ASSERT_NO_FATAL_FAILURE(WorkAndCompare());
+  ASSERT_NO_FATAL_FAILURE(StopOneByOne());
+  CheckRows();
+}
+
+// One of ours and then the peer are killed while they work; the others lose nothing.
+TEST_P(InteropTest, OthersLoseNothingWhenServersAreKilled) {
+  if (JavaCommand() == nullptr) GTEST_SKIP() << "only with the Java peer: ./dev interop";
+  ASSERT_NO_FATAL_FAILURE(StartGlobal(url_));
+  StartPeer(1, 4);
+  Start(2, {ZEZE_INTEROP_CPP_SERVER}, 4);
+  Start(3, {ZEZE_INTEROP_CPP_SERVER}, 4);
+  StartPeer(4, 4);
+  for (const Member& one : members_) {
+    ASSERT_TRUE(one.process->AwaitLine("ready", kPatience)) << one.process->said();
+  }
+  for (const std::size_t victim : {2U, 0U}) {
+    ASSERT_TRUE(AwaitElementsOf(members_[victim].id));
+    members_[victim].process->Kill();
+    killed_.insert(members_[victim].id);
+    Tell(fmt::format("killed-{}", members_[victim].id));
+  }
+  std::erase_if(members_, [this](const Member& one) { return killed_.contains(one.id); });
 
   ASSERT_NO_FATAL_FAILURE(WorkAndCompare());
   ASSERT_NO_FATAL_FAILURE(StopOneByOne());
