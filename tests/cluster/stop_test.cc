@@ -77,13 +77,7 @@ TEST_F(StopTest, SavesEverythingWhenTheDatabaseComesBack) {
 
 TEST_F(StopTest, ASignalEndsAServerThatWaitsForGlobal) {
   const auto server = Start({"--global", std::to_string(FreePort())});
-  const auto deadline = SystemClock().Now() + kPatience;
-  // It has its epoch and looks for Global.
-  while (database_->RunSql(url_, "SELECT to_regclass('zeze_fence')") == "\n" ||
-         database_->RunSql(url_, "SELECT count(*) FROM zeze_fence WHERE live AND flush_seq > 0") ==
-             "0\n") {
-    ASSERT_LT(SystemClock().Now(), deadline) << server->said();
-  }
+  ASSERT_TRUE(server->AwaitLine("no connection to", kPatience)) << server->said();
 
   const auto begin = SystemClock().Now();
   server->Signal(SIGTERM);

@@ -8,6 +8,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/base/url.h"
+#include "zeze/storage/mariadb/mariadb_home.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/postgres/postgres_home.h"
 #include "zeze/storage/postgres/postgres_storage.h"
@@ -15,6 +16,16 @@
 #include "zeze/storage/storage.h"
 
 namespace zeze::cli {
+namespace {
+
+Error NoDriver(const std::string& url) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("no driver for the database \"{}\": its address begins with postgresql:// or "
+                      "mysql://",
+                      MaskPasswords(url))};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Storage>> OpenDatabase(const std::string& url) {
   std::string_view scheme = url;
@@ -25,10 +36,7 @@ Result<std::unique_ptr<Storage>> OpenDatabase(const std::string& url) {
   if (scheme.starts_with("mysql:") || scheme.starts_with("mariadb:")) {
     return OpenMariaDbStorage({.url = url});
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("no driver for the database \"{}\": its address begins with "
-                           "postgresql:// or mysql://",
-                           MaskPasswords(url)));
+  return NoDriver(url);
 }
 
 Result<std::unique_ptr<DatabaseHome>> OpenDatabaseHome(const std::string& url) {
@@ -37,9 +45,10 @@ Result<std::unique_ptr<DatabaseHome>> OpenDatabaseHome(const std::string& url) {
   if (scheme.starts_with("postgresql:") || scheme.starts_with("postgres:")) {
     return OpenPostgresHome({.url = url});
   }
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("switch-overs of \"{}\" cannot be planned: only PostgreSQL's can",
-                           MaskPasswords(url)));
+  if (scheme.starts_with("mysql:") || scheme.starts_with("mariadb:")) {
+    return OpenMariaDbHome({.url = url});
+  }
+  return NoDriver(url);
 }
 
 }  // namespace zeze::cli

@@ -28,6 +28,7 @@
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
 
 namespace zeze {
@@ -175,7 +176,8 @@ std::int64_t MariaDbAnswer::number(std::size_t row, std::size_t column) const {
 
 Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const MariaDbOptions& options,
                                                                       const MariaDbSession& session,
-                                                                      std::size_t node) {
+                                                                      std::size_t node,
+                                                                      DatabaseCopy* copy) {
   static std::once_flag once;
   std::call_once(once, [] { ZEZE_CHECK(mysql_library_init(0, nullptr, nullptr) == 0); });
   const Result<DatabaseUrl> parsed = ParseMariaDbUrl(options);
@@ -206,8 +208,52 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const Mari
         node, static_cast<int>(mysql_get_socket(connection->connection_)));
     answer = connection->SetUp(options, session);
   }
-  if (answer.ok()) return connection;
-  return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", connection->place_, answer.message));
+  if (!answer.ok()) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("{}: {}", connection->place_, answer.message));
+  }
+  if (copy == nullptr) return connection;
+  const Result<Facts> facts = connection->ReadFacts();
+  if (!facts.ok()) return facts.error();
+  if (!facts.value().row) return connection;
+  const Result<void> good =
+      copy->Check(connection->place_, facts.value().identity, *facts.value().row);
+  if (!good.ok()) return good.error();
+  return connection;
+}
+
+// A Galera cluster has one id for its history, whichever node answers. A server of its own has
+// server_uuid (MySQL) or server_uid (MariaDB 10.10 and newer), and server_id with the domain of its
+// transaction ids (all): they change when another server takes over. A copy of the files put back
+// changes none of them; epochs and flush numbers show that (FlushFate::kHistoryLost).
+Result<MariaDbConnection::Facts> MariaDbConnection::ReadFacts() {
+  const auto failed = [this](const MariaDbAnswer& answer) {
+    return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", place_, answer.message));
+  };
+  Facts facts;
+  if (is_galera_) {
+    const MariaDbAnswer cluster = Query("SHOW STATUS LIKE 'wsrep_cluster_state_uuid'");
+    if (!cluster.ok()) return failed(cluster);
+    facts.identity = "galera " + (cluster.rows.empty() ? std::string() : cluster.text(0, 1));
+  } else {
+    const MariaDbAnswer variables = Query(
+        "SHOW VARIABLES WHERE Variable_name IN"
+        " ('server_uuid', 'server_uid', 'server_id', 'gtid_domain_id')");
+    if (!variables.ok()) return failed(variables);
+    facts.identity = "mariadb";
+    for (std::size_t row = 0; row < variables.rows.size(); ++row) {
+      facts.identity += fmt::format(" {} {}", variables.text(row, 0), variables.text(row, 1));
+    }
+  }
+  const MariaDbAnswer row = Query("SELECT home, home_number, frozen, marker FROM zeze_home");
+  if (row.code == ER_NO_SUCH_TABLE) return facts;
+  if (!row.ok()) return failed(row);
+  if (row.rows.empty()) return facts;
+  facts.row = HomeRow{.home = row.text(0, 0),
+                      .number = row.number(0, 1),
+                      .frozen = row.number(0, 2),
+                      .marker = row.text(0, 3)};
+  return facts;
 }
 
 MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,

@@ -20,6 +20,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
 
 namespace zeze {
@@ -58,10 +59,18 @@ Result<DatabaseUrl> ParseMariaDbUrl(const MariaDbOptions& options);
 class MariaDbConnection {
  public:
   // To one node of the address, by its place there. Of a Galera cluster only to a node that is ready
-  // and belongs to the primary component.
+  // and belongs to the primary component. If `copy` is given, only if it has the copy of the
+  // database that counts (rule 73). Errors: kUnavailable, kInvalidArgument, kFenced.
   static Result<std::unique_ptr<MariaDbConnection>> Connect(const MariaDbOptions& options,
                                                             const MariaDbSession& session,
-                                                            std::size_t node);
+                                                            std::size_t node, DatabaseCopy* copy);
+
+  // What the copy of the database says of itself.
+  struct Facts {
+    std::string identity;
+    std::optional<HomeRow> row;  // Absent: nobody has made the framework's tables.
+  };
+  Result<Facts> ReadFacts();
   MariaDbConnection(const MariaDbConnection&) = delete;
   MariaDbConnection& operator=(const MariaDbConnection&) = delete;
   ~MariaDbConnection();

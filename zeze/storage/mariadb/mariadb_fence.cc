@@ -97,19 +97,19 @@ std::string EvictSql(std::int32_t server_id, std::int64_t epoch) {
       kInsertLanes, LaneRows(server_id, epoch + 1, false, "''", ""));
 }
 
-// To a table of an earlier build. Rows that are there have an empty one.
-MariaDbAnswer AddSecret(MariaDbConnection& connection, std::string_view table) {
+// To a table of an earlier build. Rows that are there have it empty, or 0.
+MariaDbAnswer AddColumn(MariaDbConnection& connection, std::string_view table,
+                        std::string_view column, std::string_view type) {
   const std::string exists = fmt::format(
       "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()"
-      " AND TABLE_NAME = '{}' AND COLUMN_NAME = 'secret'",
-      table);
+      " AND TABLE_NAME = '{}' AND COLUMN_NAME = '{}'",
+      table, column);
   RetryPause pause(std::chrono::seconds(10));
   while (true) {
     MariaDbAnswer answer = connection.Query(exists);
     if (!answer.ok() || !answer.rows.empty()) return answer;
     // Several processes may do it at the same time; a flush may hold the table for a moment.
-    answer = connection.Query(
-        fmt::format("ALTER TABLE {} ADD COLUMN secret VARBINARY(16) NOT NULL", table));
+    answer = connection.Query(fmt::format("ALTER TABLE {} ADD COLUMN {} {}", table, column, type));
     if (!answer.ok() && !pause.Wait()) return answer;
   }
 }
@@ -236,6 +236,14 @@ MariaDbAnswer CompareCluster(MariaDbConnection& connection, const FenceStartOpti
   return others.empty() ? std::move(answer) : Refused(InTheWayError(others, options), refused);
 }
 
+// A switch-over (rule 74) changes this row first, and waits for every transaction that has read it.
+MariaDbAnswer RequireNotFrozen(MariaDbConnection& connection) {
+  MariaDbAnswer answer = connection.Query("SELECT frozen FROM zeze_home LOCK IN SHARE MODE");
+  if (!answer.ok() || answer.rows.empty() || answer.number(0, 0) == 0) return answer;
+  return {.failure = MariaDbFailure::kCollision,
+          .message = "the database is frozen for a planned switch-over: waiting for its end"};
+}
+
 }  // namespace
 
 MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
@@ -244,7 +252,8 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
            " epoch BIGINT NOT NULL, flush_seq BIGINT NOT NULL, live TINYINT NOT NULL,"
            " holder TEXT CHARACTER SET utf8mb4 NOT NULL, epoch_lost BIGINT NOT NULL,"
            " changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
-           " secret VARBINARY(16) NOT NULL, PRIMARY KEY (server_id, lane)) ENGINE=InnoDB",
+           " secret VARBINARY(16) NOT NULL, frozen BIGINT NOT NULL DEFAULT 0,"
+           " PRIMARY KEY (server_id, lane)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
            " PRIMARY KEY (server_id, epoch)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_lease (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
@@ -257,6 +266,10 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
            " alone_server INT NOT NULL, alone_epoch BIGINT NOT NULL) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_table (name VARBINARY(64) NOT NULL PRIMARY KEY,"
            " id INT NOT NULL) ENGINE=InnoDB",
+           "CREATE TABLE IF NOT EXISTS zeze_home (one TINYINT NOT NULL PRIMARY KEY,"
+           " home VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
+           " home_number BIGINT NOT NULL, frozen BIGINT NOT NULL,"
+           " marker VARCHAR(64) NOT NULL) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_session (name VARBINARY(64) NOT NULL PRIMARY KEY,"
            " server_id INT NOT NULL, lane TINYINT NOT NULL, epoch BIGINT NOT NULL,"
            " node VARBINARY(255) NOT NULL) ENGINE=InnoDB",
@@ -265,9 +278,11 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
     if (!answer.ok()) return answer;
   }
   for (const char* table : {"zeze_fence", "zeze_global"}) {
-    MariaDbAnswer answer = AddSecret(connection, table);
+    MariaDbAnswer answer = AddColumn(connection, table, "secret", "VARBINARY(16) NOT NULL");
     if (!answer.ok()) return answer;
   }
+  MariaDbAnswer frozen = AddColumn(connection, "zeze_fence", "frozen", "BIGINT NOT NULL DEFAULT 0");
+  if (!frozen.ok()) return frozen;
   // Read first: several servers start at once, and only the first has something to write.
   MariaDbAnswer guard = connection.Query("SELECT 1 FROM zeze_global WHERE shard = -1");
   if (!guard.ok() || !guard.rows.empty()) return guard;
@@ -281,11 +296,12 @@ Result<void> MariaDbFence::InTransaction(std::string_view what, const Body& body
   for (;;) {
     Result<ConnectionPool<MariaDbConnection>::Lease> lease = pool_.Take();
     if (!lease.ok()) {
-      if (!pause.Wait()) return lease.error();
+      if (lease.error().code() == ErrorCode::kFenced || !pause.Wait()) return lease.error();
       continue;
     }
     MariaDbConnection& connection = *lease.value();
     MariaDbAnswer answer = connection.Query("START TRANSACTION");
+    if (answer.ok()) answer = RequireNotFrozen(connection);
     if (answer.ok()) answer = body(connection);
     const bool committing = answer.ok();
     if (committing) answer = connection.Query("COMMIT");
@@ -642,25 +658,13 @@ Result<void> MariaDbFence::Change(const ClusterChange& change) {
   return refused.has_value() ? Result<void>(*refused) : done;
 }
 
-// A Galera cluster has one id for its history, whichever node answers. A server of its own has
-// server_uuid (MySQL) or server_uid (MariaDB 10.10 and newer), and server_id with the domain of its
-// transaction ids (all): they change when another server takes over. A copy of the files put back
-// changes none of them; epochs and flush numbers show that (FlushFate::kHistoryLost).
+// Every connection compares the copy (DatabaseCopy). A planned switch-over is not a change of
+// history.
 Result<std::string> MariaDbFence::History() {
-  const Result<MariaDbAnswer> cluster = Query("SHOW STATUS LIKE 'wsrep_cluster_state_uuid'");
-  if (!cluster.ok()) return cluster.error();
-  if (!cluster.value().rows.empty() && !cluster.value().text(0, 1).empty()) {
-    return "galera " + cluster.value().text(0, 1);
-  }
-  const Result<MariaDbAnswer> facts = Query(
-      "SHOW VARIABLES WHERE Variable_name IN"
-      " ('server_uuid', 'server_uid', 'server_id', 'gtid_domain_id')");
-  if (!facts.ok()) return facts.error();
-  std::string history = "mariadb";
-  for (std::size_t row = 0; row < facts.value().rows.size(); ++row) {
-    history += fmt::format(" {} {}", facts.value().text(row, 0), facts.value().text(row, 1));
-  }
-  return history;
+  const Result<MariaDbAnswer> answer = Query("SELECT 1");
+  if (answer.ok()) return copy_.first();
+  if (answer.error().code() == ErrorCode::kFenced) return answer.error().message();
+  return answer.error();
 }
 
 }  // namespace zeze

@@ -7,6 +7,7 @@
 //   zeze_lease    how long the lease of an epoch lasts, if it said so. A table of its own, by
 //                 epoch: servers and Globals of earlier builds, which do not know it, spoil nothing
 //   zeze_global   a row for each shard: term, holder, uses, secret; and the guard row, shard -1
+//   zeze_home     one row: which copy of the database counts, see zeze/storage/sql/database_copy.h
 //   zeze_session  which user locks name the sessions of a server, see mariadb_flush.h
 //
 // Where another engine would take a share lock, a counter is raised: the nodes of a Galera cluster
@@ -39,15 +40,20 @@
 #include "zeze/storage/fence.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
 #include "zeze/storage/sql/connection_pool.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/flush_lane.h"
 
 namespace zeze {
 
 class MariaDbFence final : public Fence {
  public:
-  MariaDbFence(ConnectionPool<MariaDbConnection>& pool, FlushLane& flush_lane,
-               FlushLane& renew_lane, std::chrono::nanoseconds retry_for)
-      : pool_(pool), flush_lane_(flush_lane), renew_lane_(renew_lane), retry_for_(retry_for) {}
+  MariaDbFence(ConnectionPool<MariaDbConnection>& pool, const DatabaseCopy& copy,
+               FlushLane& flush_lane, FlushLane& renew_lane, std::chrono::nanoseconds retry_for)
+      : pool_(pool),
+        copy_(copy),
+        flush_lane_(flush_lane),
+        renew_lane_(renew_lane),
+        retry_for_(retry_for) {}
 
   // The framework's tables of a fence, made if they are not there.
   static MariaDbAnswer MakeTables(MariaDbConnection& connection);
@@ -86,6 +92,7 @@ class MariaDbFence final : public Fence {
   Error SayFenced(const FenceOwner& owner);
 
   ConnectionPool<MariaDbConnection>& pool_;
+  const DatabaseCopy& copy_;
   FlushLane& flush_lane_;
   FlushLane& renew_lane_;
   const std::chrono::nanoseconds retry_for_;

@@ -128,7 +128,7 @@ FlushAttemptResult MariaDbFlushConnection::Flush(const std::optional<FlushNumber
   if (number) {
     answer = connection_->Query(fmt::format(
         "UPDATE zeze_fence SET flush_seq = {} WHERE server_id = {} AND lane = {} AND epoch = {}"
-        " AND flush_seq = {} AND live = 1",
+        " AND flush_seq = {} AND live = 1 AND frozen = 0",
         number->seq, number->owner.server_id, static_cast<int>(number->lane), number->owner.epoch,
         number->seq - 1));
     if (answer.ok() && answer.affected_rows != 1) {
@@ -206,13 +206,16 @@ MariaDbAnswer MariaDbFlushConnection::WriteChunkAsText(std::span<const StorageWr
 
 Result<FenceLaneRow> MariaDbFlushConnection::ReadLane(std::int32_t server_id, FenceLane lane) {
   // FOR UPDATE waits for a flush that still runs, and then shows what it has done.
-  const MariaDbAnswer answer = connection_->Query(
-      fmt::format("SELECT epoch, flush_seq, live, holder FROM zeze_fence WHERE server_id = {} AND"
-                  " lane = {} FOR UPDATE",
-                  server_id, static_cast<int>(lane)));
+  const MariaDbAnswer answer = connection_->Query(fmt::format(
+      "SELECT epoch, flush_seq, live, holder, frozen FROM zeze_fence WHERE server_id = {} AND"
+      " lane = {} FOR UPDATE",
+      server_id, static_cast<int>(lane)));
   connection_->RollBack();
   if (!answer.ok()) return Error(ErrorCode::kUnavailable, answer.message);
   if (answer.rows.empty()) return FenceLaneRow{};
+  if (answer.number(0, 4) != 0) {
+    return Error(ErrorCode::kUnavailable, "the database is frozen for a planned switch-over");
+  }
   return FenceLaneRow{.epoch = answer.number(0, 0),
                       .flush_seq = answer.number(0, 1),
                       .live = answer.number(0, 2) != 0,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -68,10 +69,11 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbNodes::Connect(const MariaDbSe
   const Result<DatabaseUrl> url = ParseMariaDbUrl(options_);
   if (!url.ok()) return url.error();
   const std::size_t nodes = url.value().hosts.size();
+  std::optional<Error> foreign;
   std::string problems;
   for (const std::size_t node : Order(nodes)) {
     Result<std::unique_ptr<MariaDbConnection>> connected =
-        MariaDbConnection::Connect(options_, session, node);
+        MariaDbConnection::Connect(options_, session, node, &copy_);
     if (connected.ok()) {
       MutexLock lock(mutex_);
       first_ = node;
@@ -80,9 +82,12 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbNodes::Connect(const MariaDbSe
       if (nodes > 1 && !watch_.joinable()) watch_ = std::thread([this] { Watch(); });
       return connected;
     }
-    if (connected.error().code() != ErrorCode::kUnavailable) return connected;
+    if (connected.error().code() == ErrorCode::kInvalidArgument) return connected;
+    // Another node may have the copy that counts.
+    if (connected.error().code() == ErrorCode::kFenced) foreign = connected.error();
     problems += (problems.empty() ? "" : "; ") + connected.error().message();
   }
+  if (foreign) return *foreign;
   return Error(ErrorCode::kUnavailable,
                fmt::format("cannot connect to the database: {}. Check its address, that it runs, "
                            "and the user's password.",
@@ -119,8 +124,8 @@ std::set<std::size_t> MariaDbNodes::StalledNodes() {
 
 // Whether it takes connections and works for them: a slow statement alone is no reason to leave.
 bool MariaDbNodes::Answers(std::size_t node) {
-  const Result<std::unique_ptr<MariaDbConnection>> asked =
-      MariaDbConnection::Connect(options_, {.statement_timeout = std::chrono::seconds(1)}, node);
+  const Result<std::unique_ptr<MariaDbConnection>> asked = MariaDbConnection::Connect(
+      options_, {.statement_timeout = std::chrono::seconds(1)}, node, nullptr);
   if (asked.ok()) return true;
   ZEZE_LOG_WARNING("statements wait for a node of the database that takes no connection: {}",
                    asked.error().message());

@@ -23,6 +23,7 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/sql/database_copy.h"
 
 namespace zeze {
 
@@ -60,8 +61,11 @@ class MariaDbNodes {
   explicit MariaDbNodes(const MariaDbOptions& options);
   ~MariaDbNodes();
 
-  // Errors: kInvalidArgument, kUnavailable (with what each node said).
+  // Errors: kInvalidArgument, kUnavailable (with what each node said), kFenced (there is only a copy
+  // that may lack what was acknowledged).
   Result<std::unique_ptr<MariaDbConnection>> Connect(const MariaDbSession& session);
+
+  DatabaseCopy& copy() { return copy_; }
 
  private:
   std::vector<std::size_t> Order(std::size_t nodes);
@@ -72,6 +76,7 @@ class MariaDbNodes {
   void GiveUp(std::size_t node);
 
   const MariaDbOptions options_;
+  DatabaseCopy copy_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -86,7 +86,7 @@ MariaDbStorage::MariaDbStorage(const MariaDbOptions& options)
                                                            owner);
                   },
                   {.retry_for = options.renew_timeout}),
-      fence_(pool_, flush_lane_, renew_lane_, options.retry_for) {}
+      fence_(pool_, nodes_.copy(), flush_lane_, renew_lane_, options.retry_for) {}
 
 MariaDbStorage::~MariaDbStorage() = default;
 
@@ -134,7 +134,26 @@ Result<void> MariaDbStorage::Prepare() {
   if (!made.ok()) {
     return SqlError(ErrorCode::kUnavailable, "make the framework's tables", made.message);
   }
-  return {};
+  return MakeHome(connection);
+}
+
+// The first process makes its copy the one that counts; the others compare with it.
+Result<void> MariaDbStorage::MakeHome(MariaDbConnection& connection) {
+  Result<MariaDbConnection::Facts> facts = connection.ReadFacts();
+  RetryPause pause(options_.retry_for);
+  while (facts.ok() && !facts.value().row) {
+    const MariaDbAnswer made = connection.Query(
+        fmt::format("INSERT IGNORE INTO zeze_home (one, home, home_number, frozen, marker)"
+                    " VALUES (1, {}, 1, 0, '')",
+                    connection.Quoted(facts.value().identity)));
+    const bool again = made.failure == MariaDbFailure::kCollision && pause.Wait();
+    if (!made.ok() && !again) {
+      return SqlError(ErrorCode::kUnavailable, "open the database", made.message);
+    }
+    facts = connection.ReadFacts();
+  }
+  if (!facts.ok()) return facts.error();
+  return nodes_.copy().Check(place_, facts.value().identity, *facts.value().row);
 }
 
 Result<void> MariaDbStorage::Define(std::string_view what, const std::string& statement) {

@@ -98,6 +98,7 @@ class MariaDbStorage final : public Storage {
   };
   Result<Relation> FindRelation(std::string_view relation);
   Result<std::string> FindTable(std::string_view attempt, std::string_view name);
+  Result<void> MakeHome(MariaDbConnection& connection);
   Result<void> Define(std::string_view what, const std::string& statement);
   Result<bool> HasRows(std::string_view relation);
   void Forget(std::string_view name) ZEZE_REQUIRES(tables_mutex_);

@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/storage/mariadb/mariadb_home.h"
 #include "zeze/storage/mariadb/mariadb_home_for_test.h"
+#include "zeze/storage/sql/copies_for_test.h"
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/fence_conformance.h"
@@ -276,6 +278,38 @@ TEST_F(MariaDbStorageTest, ALockedTableLeavesConnectionsToOthers) {
         return std::stoi(
             Sql("SELECT COUNT(*) FROM information_schema.PROCESSLIST"
                 " WHERE STATE = 'Waiting for table metadata lock'"));
+      });
+}
+
+// ---- Copies of the database
+
+class MariaDbCopiesTest : public MariaDbStorageTest {
+ protected:
+  // It is not patient with a database that is frozen.
+  Result<std::unique_ptr<Storage>> OpenBriefly() {
+    MariaDbOptions options = PatientOptions<MariaDbOptions>(url_);
+    options.retry_for = std::chrono::seconds(1);
+    options.renew_timeout = std::chrono::seconds(1);
+    return OpenMariaDbStorage(options);
+  }
+  std::unique_ptr<DatabaseHome> Home() {
+    Result<std::unique_ptr<DatabaseHome>> home =
+        OpenMariaDbHome(PatientOptions<MariaDbOptions>(url_));
+    EXPECT_TRUE(home.ok()) << home.error().message();
+    return std::move(home).value();
+  }
+};
+
+TEST_F(MariaDbCopiesTest, AFrozenCopyIsAPause) {
+  ExpectAFrozenCopyToPause([this] { return OpenBriefly(); }, *Home());
+}
+
+TEST_F(MariaDbCopiesTest, AnotherCopyIsNeitherReadNorWritten) {
+  ExpectAnotherCopyToBeRefused(
+      [this] { return OpenBriefly(); }, *Home(),
+      [this] {
+        Sql("UPDATE zeze_fence SET frozen = 0");
+        Sql("UPDATE zeze_home SET home = 'another copy', frozen = 0, marker = ''");
       });
 }
 

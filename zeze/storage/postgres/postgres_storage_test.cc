@@ -10,6 +10,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "zeze/storage/postgres/postgres_home.h"
+#include "zeze/storage/sql/copies_for_test.h"
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/fence_conformance.h"
@@ -276,6 +278,38 @@ TEST_F(PostgresStorageTest, ALockedTableLeavesConnectionsToOthers) {
       [&] {
         return std::stoi(
             Sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"));
+      });
+}
+
+// ---- Copies of the database
+
+class PostgresCopiesTest : public PostgresStorageTest {
+ protected:
+  // It is not patient with a database that is frozen.
+  Result<std::unique_ptr<Storage>> OpenBriefly() {
+    PostgresOptions options = PatientOptions<PostgresOptions>(url_);
+    options.retry_for = std::chrono::seconds(1);
+    options.renew_timeout = std::chrono::seconds(1);
+    return OpenPostgresStorage(options);
+  }
+  std::unique_ptr<DatabaseHome> Home() {
+    Result<std::unique_ptr<DatabaseHome>> home =
+        OpenPostgresHome(PatientOptions<PostgresOptions>(url_));
+    EXPECT_TRUE(home.ok()) << home.error().message();
+    return std::move(home).value();
+  }
+};
+
+TEST_F(PostgresCopiesTest, AFrozenCopyIsAPause) {
+  ExpectAFrozenCopyToPause([this] { return OpenBriefly(); }, *Home());
+}
+
+TEST_F(PostgresCopiesTest, AnotherCopyIsNeitherReadNorWritten) {
+  ExpectAnotherCopyToBeRefused(
+      [this] { return OpenBriefly(); }, *Home(),
+      [this] {
+        Sql("UPDATE zeze_fence SET frozen = 0");
+        Sql("UPDATE zeze_home SET home = 'another copy', frozen = 0, marker = ''");
       });
 }
 

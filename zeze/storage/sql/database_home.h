@@ -7,7 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "zeze/base/result.h"
 #include "zeze/storage/sql/database_copy.h"
@@ -23,28 +26,40 @@ class DatabaseHome {
   virtual ~DatabaseHome() = default;
 
   struct Facts {
-    std::string identity;  // Of this copy; empty if it takes no writes.
+    std::string identity;  // Of this copy.
     HomeRow row;
   };
+  // Errors: kInvalidArgument also for a replica that takes no writes.
   virtual Result<Facts> Read() = 0;
 
   // In the copy that counts: it takes no flush, renewal, start or eviction any more, all sessions of
   // the framework end, and every process waits. Returns the marker, which is the last thing this
   // copy took. Repeated, it returns the same.
-  virtual Result<std::string> BeginSwitchOver() = 0;
+  Result<std::string> BeginSwitchOver();
 
   // In the copy that was promoted: it counts from now on, and every process goes on with it.
-  virtual Result<void> FinishSwitchOver(const std::string& marker) = 0;
+  Result<void> FinishSwitchOver(const std::string& marker);
 
   // In the copy in which it was begun: it goes on. Never after FinishSwitchOver elsewhere.
-  virtual Result<void> CancelSwitchOver(const std::string& marker) = 0;
+  Result<void> CancelSwitchOver(const std::string& marker);
 
   // Makes a copy that may lack what was acknowledged the one that counts. Epochs, terms and the
   // number of the home rise by `margin`, which must be more than the lost copy can have counted on.
-  virtual Result<void> Adopt(std::int64_t margin) = 0;
+  Result<void> Adopt(std::int64_t margin);
 
  protected:
   DatabaseHome() = default;
+
+  // The statements that fit the state of the copy, or why there are none.
+  using Judge = std::function<Result<std::vector<std::string>>(const Facts&)>;
+
+  // Locks the row of zeze_home, reads, judges, runs the statements: one transaction.
+  virtual Result<void> Change(std::string_view what, const Judge& judge) = 0;
+
+  // A literal of the bytes that hexadecimal digits say.
+  virtual std::string BytesSql(std::string_view digits) const = 0;
+  // Ends all other sessions of the framework that are there when it is called.
+  virtual Result<void> EndSessions() = 0;
 };
 
 }  // namespace zeze

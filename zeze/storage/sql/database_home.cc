@@ -1,0 +1,104 @@
+#include "zeze/storage/sql/database_home.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "zeze/base/result.h"
+
+namespace zeze {
+namespace {
+
+using Statements = std::vector<std::string>;
+
+Error Cannot(std::string_view what, std::string_view why) {
+  return {ErrorCode::kInvalidArgument, fmt::format("cannot {}: {}", what, why)};
+}
+
+std::string NewMarker() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+}  // namespace
+
+Result<std::string> DatabaseHome::BeginSwitchOver() {
+  constexpr const char* kWhat = "begin a switch-over";
+  std::string marker = NewMarker();
+  Result<void> begun = Change(kWhat, [&](const Facts& facts) -> Result<Statements> {
+    if (facts.row.home != facts.identity) {
+      return Cannot(kWhat, fmt::format("{} is not the copy that counts, which is {}",
+                                       facts.identity, facts.row.home));
+    }
+    if (facts.row.frozen != 0) {
+      marker = facts.row.marker;  // Begun before, and perhaps nobody heard.
+      return Statements{};
+    }
+    return Statements{
+        fmt::format("UPDATE zeze_home SET frozen = home_number + 1, marker = '{}'", marker),
+        fmt::format("UPDATE zeze_fence SET frozen = {}", facts.row.number + 1)};
+  });
+  if (!begun.ok()) return begun.error();
+  if (Result<void> ended = EndSessions(); !ended.ok()) return ended.error();
+  return marker;
+}
+
+Result<void> DatabaseHome::FinishSwitchOver(const std::string& marker) {
+  constexpr const char* kWhat = "finish a switch-over";
+  return Change(kWhat, [&](const Facts& facts) -> Result<Statements> {
+    if (facts.row.marker != marker) {
+      return Cannot(kWhat,
+                    fmt::format("the marker is not in this copy ({}). It lacks what the old copy "
+                                "acknowledged last: let it catch up, or cancel in the old copy",
+                                facts.identity));
+    }
+    if (facts.row.frozen == 0 && facts.row.home == facts.identity) return Statements{};
+    if (facts.row.home == facts.identity) {
+      return Cannot(kWhat, "this is the copy in which it was begun: finish it in the other one");
+    }
+    return Statements{fmt::format("UPDATE zeze_home SET home = '{}', home_number = {}, frozen = 0",
+                                  facts.identity, facts.row.frozen),
+                      "UPDATE zeze_fence SET frozen = 0"};
+  });
+}
+
+Result<void> DatabaseHome::CancelSwitchOver(const std::string& marker) {
+  constexpr const char* kWhat = "cancel a switch-over";
+  return Change(kWhat, [&](const Facts& facts) -> Result<Statements> {
+    if (facts.row.home != facts.identity) {
+      return Cannot(kWhat, "it was begun in the other copy: cancel it there");
+    }
+    if (facts.row.frozen == 0) return Cannot(kWhat, "none is under way in this copy");
+    if (facts.row.marker != marker) return Cannot(kWhat, "it has another marker");
+    return Statements{"UPDATE zeze_home SET frozen = 0, marker = ''",
+                      "UPDATE zeze_fence SET frozen = 0"};
+  });
+}
+
+Result<void> DatabaseHome::Adopt(std::int64_t margin) {
+  constexpr const char* kWhat = "adopt a copy";
+  return Change(kWhat, [&](const Facts& facts) -> Result<Statements> {
+    if (facts.row.home == facts.identity && facts.row.frozen == 0) {
+      return Cannot(kWhat, "this is the copy that counts");
+    }
+    // Live epochs may still be in use by processes that have not noticed: their leases are waited
+    // for, as after an eviction.
+    return Statements{
+        "INSERT INTO zeze_fenced (server_id, epoch) SELECT live.server_id, live.epoch"
+        " FROM zeze_fence AS live LEFT JOIN zeze_fenced AS noted"
+        " ON noted.server_id = live.server_id AND noted.epoch = live.epoch"
+        " WHERE live.lane = 0 AND live.live AND noted.epoch IS NULL",
+        fmt::format("UPDATE zeze_fence SET epoch = epoch + {}, live = false, frozen = 0", margin),
+        fmt::format("UPDATE zeze_global SET term = term + {} WHERE shard >= 0", margin),
+        fmt::format("UPDATE zeze_cluster SET cluster = {}", BytesSql(NewMarker())),
+        fmt::format("UPDATE zeze_home SET home = '{}', home_number = home_number + {}, frozen = 0,"
+                    " marker = ''",
+                    facts.identity, margin)};
+  });
+}
+
+}  // namespace zeze
