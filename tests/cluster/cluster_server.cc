@@ -2,9 +2,9 @@
 //
 //   zeze_cluster_server --id 3 --database URL --global PORT[,PORT] --history DIRECTORY
 //
-// Works until SIGTERM, then stops orderly and says "stopped ADDED committed N refused N". It says "ready" when it serves, "batch ADDED FAILED"
-// when it has done --transactions of them, and acknowledges each receipt that it may never lose. It
-// ends with status 86 when it was fenced.
+// Works until SIGTERM, then stops orderly and says "stopped ADDED committed N refused N". It says
+// "ready" when it serves, "batch ADDED FAILED" when it has done --transactions of them, and
+// acknowledges each receipt that it may never lose. It ends with status 86 when it was fenced.
 
 #include <atomic>
 #include <chrono>

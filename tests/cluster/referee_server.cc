@@ -3,8 +3,8 @@
 //   zeze_referee_server --id 3 --database URL --global PORT,PORT --table-id 7 --table-version 1
 //
 // Without --global it needs the database for itself. It says "ready" when it serves and "done N."
-// for each count; it works until SIGTERM, then stops in order. If it does not start, it says why and
-// ends with status 1.
+// for each count; it works until SIGTERM, then stops in order. If it does not start, it says why
+// and ends with status 1.
 
 #include <atomic>
 #include <chrono>

@@ -1,8 +1,8 @@
 // What tests of mixed clusters share: the programs of the Java peer, and what programs say.
 //
-// ZEZE_INTEROP_JAVA is the command that runs a Java program of this test, words separated by spaces,
-// to which the name of its class is added (./dev interop sets it). Without it C++ programs that
-// speak as Zeze 1.6 does stand in where there are any, which shows nothing about the Java peer
+// ZEZE_INTEROP_JAVA is the command that runs a Java program of this test, words separated by
+// spaces, to which the name of its class is added (./dev interop sets it). Without it C++ programs
+// that speak as Zeze 1.6 does stand in where there are any, which shows nothing about the Java peer
 // itself.
 
 #pragma once

@@ -11,8 +11,8 @@ namespace zeze::interop {
 using Words = Zeze::Builtin::Provider::BKick;
 
 // A client asks its server to send words to a role: linksid is the role, code a number, desc the
-// words. "kick me" ends the client's own connection instead. The answer says in control which server
-// it was.
+// words. "kick me" ends the client's own connection instead. The answer says in control which
+// server it was.
 struct Say {
   using Argument = Words;
   using Result = Words;

@@ -1,4 +1,5 @@
-// The `zeze cluster` commands: what all processes of a cluster must agree on, as its database has it.
+// The `zeze cluster` commands: what all processes of a cluster must agree on, as its database has
+// it.
 
 #pragma once
 

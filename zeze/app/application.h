@@ -155,9 +155,9 @@ class Application {
   void AddModule(Module& module);
   void AddTable(TableBase& table);
 
-  // Compares the stored schema with the program's and refuses an incompatible change, naming every
-  // problem; compares the configuration with the cluster in the database, and refuses what differs,
-  // naming both sides (nobody is fenced by a start that is refused); opens the tables; begins to connect to the service manager, without waiting for it;
+  // Refuses an incompatible change of the stored schema, naming every problem, and a configuration
+  // that differs from the cluster's in the database, naming both sides (a refused start fences
+  // nobody); opens the tables; begins to connect to the service manager, without waiting for it;
   // starts modules in the order they were added. Errors name what cannot be: an option out of
   // range, more threads than the machine gives, a module that does not start or throws. What was
   // started is stopped again then. Once.

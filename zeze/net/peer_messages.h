@@ -1,11 +1,11 @@
 // Messages of Zeze 1.6's own modules that no service here handles.
 //
-// A server of Zeze 1.6 sends one-way messages of its own modules over connections that serve another
-// purpose: its agent at the service manager sends Threading.KeepAlive every 10 s, for locks that our
-// service manager does not offer. Nobody waits for an answer to them, so a service that has no
-// handler for one counts it (Service::Statistics::peer_messages) and goes on, where another unknown
-// message closes the connection. Requests of Threading, the module of those locks, are answered with
-// rpc_code::kNotImplemented.
+// A server of Zeze 1.6 sends one-way messages of its own modules over connections that serve
+// another purpose: its agent at the service manager sends Threading.KeepAlive every 10 s, for locks
+// that our service manager does not offer. Nobody waits for an answer to them, so a service that
+// has no handler for one counts it (Service::Statistics::peer_messages) and goes on, where another
+// unknown message closes the connection. Requests of Threading, the module of those locks, are
+// answered with rpc_code::kNotImplemented.
 
 #pragma once
 

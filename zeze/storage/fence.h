@@ -109,7 +109,7 @@ class Fence {
   // is fenced by that. Every Flush of the storage is of this epoch from now on. Once in the life of
   // a storage.
   // Compared in the same transaction, before anything is raised (rules 52 to 54): protocol, number
-  // of shards, ids of tables, alone or not. Errors also: kIncompatible (the message names both sides
+  // of shards, ids of tables, alone or not. Errors also: kIncompatible (the text names both sides
   // and how to change each), kInUse (servers in the way, see InTheWay); nobody is fenced then.
   virtual Result<FenceStart> Start(const FenceStartOptions& options) = 0;
 
@@ -120,7 +120,7 @@ class Fence {
   virtual Result<std::vector<LiveServer>> InTheWay(const FenceStartOptions& options) = 0;
 
   // Takes the epoch from a live server that was in the way and has not renewed its lease since
-  // `seen`, for as long as a lease can last: its lease is over, so it is not listed as fenced either.
+  // `seen`, for as long as a lease can last: its lease is over, and it is not listed as fenced.
   // False: it has renewed, or is another epoch.
   virtual Result<bool> EvictSilent(const LiveServer& seen) = 0;
 

@@ -1,9 +1,9 @@
-// Proofs: how a server and a Global show each other that they can read the same database. Rule 57 of
-// docs/architecture.md.
+// Proofs: how a server and a Global show each other that they can read the same database. Rule 57
+// of docs/architecture.md.
 //
 // The database has a secret for each epoch and for each term. Each side of a connection sends bytes
-// that were never used before (a nonce), and proves itself with an HMAC-SHA256 under its secret over
-// both nonces and what it claims.
+// that were never used before (a nonce), and proves itself with an HMAC-SHA256 under its secret
+// over both nonces and what it claims.
 
 #pragma once
 

@@ -58,8 +58,8 @@ Result<DatabaseUrl> ParseMariaDbUrl(const MariaDbOptions& options);
 // Not thread-safe.
 class MariaDbConnection {
  public:
-  // To one node of the address, by its place there. Of a Galera cluster only to a node that is ready
-  // and belongs to the primary component. If `copy` is given, only if it has the copy of the
+  // To one node of the address, by its place there. Of a Galera cluster only to a node that is
+  // ready and belongs to the primary component. If `copy` is given, only if it has the copy of the
   // database that counts (rule 73). Errors: kUnavailable, kInvalidArgument, kFenced.
   static Result<std::unique_ptr<MariaDbConnection>> Connect(const MariaDbOptions& options,
                                                             const MariaDbSession& session,

@@ -6,8 +6,8 @@
 // The node that answered last is tried first, one that was found hanging last. If the address names
 // several nodes and a statement has no answer for two seconds, its node is asked to take another
 // connection; if it does not within connect_timeout, all connections to it end, and statements that
-// wait for it with MariaDbFailure::kLost. So a node that stands still, or has lost its cluster while a COMMIT
-// waits for it, costs seconds and not the time a statement may take.
+// wait for it with MariaDbFailure::kLost. So a node that stands still, or has lost its cluster
+// while a COMMIT waits for it, costs seconds and not the time a statement may take.
 
 #pragma once
 
@@ -61,8 +61,8 @@ class MariaDbNodes {
   explicit MariaDbNodes(const MariaDbOptions& options);
   ~MariaDbNodes();
 
-  // Errors: kInvalidArgument, kUnavailable (with what each node said), kFenced (there is only a copy
-  // that may lack what was acknowledged).
+  // Errors: kInvalidArgument, kUnavailable (with what each node said), kFenced (there is only a
+  // copy that may lack what was acknowledged).
   Result<std::unique_ptr<MariaDbConnection>> Connect(const MariaDbSession& session);
 
   DatabaseCopy& copy() { return copy_; }

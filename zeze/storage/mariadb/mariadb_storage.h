@@ -23,8 +23,8 @@ namespace zeze {
 struct MariaDbOptions {
   // "jdbc:mysql://host:3306/database?user=..&password=..", or the same without "jdbc:", or
   // "mariadb://". Several hosts with commas between, for the nodes of a cluster: the first is used
-  // that answers and takes writes, of a Galera cluster one that belongs to it now. sslMode (disable, require, verify-full) and serverSslCert (a file of
-  // certificates) are understood.
+  // that answers and takes writes, of a Galera cluster one that belongs to it now. sslMode
+  // (disable, require, verify-full) and serverSslCert (a file of certificates) are understood.
   std::string url;
   std::string user = {};      // If not empty, instead of the one in the url.
   std::string password = {};  // The same.

@@ -32,8 +32,8 @@ class DatabaseHome {
   // Errors: kInvalidArgument also for a replica that takes no writes.
   virtual Result<Facts> Read() = 0;
 
-  // In the copy that counts: it takes no flush, renewal, start or eviction any more, all sessions of
-  // the framework end, and every process waits. Returns the marker, which is the last thing this
+  // In the copy that counts: it takes no flush, renewal, start or eviction any more, all sessions
+  // of the framework end, and every process waits. Returns the marker, which is the last thing this
   // copy took. Repeated, it returns the same.
   Result<std::string> BeginSwitchOver();
 

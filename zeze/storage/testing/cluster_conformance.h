@@ -1,5 +1,5 @@
-// The part of fence_conformance.h about the cluster that a database describes: what a start compares,
-// and that a start that does not fit raises and fences nothing (rules 51 to 55).
+// The part of fence_conformance.h about the cluster that a database describes: what a start
+// compares, and that a start that does not fit raises and fences nothing (rules 51 to 55).
 
 #pragma once
 
