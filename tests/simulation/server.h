@@ -191,6 +191,7 @@ class Server {
   void Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t serial,
               const std::string& key, Right to, Time give_up);
   void AnswerReduce(const ReduceWaiter& waiter);
+  void Acquire(const std::string& key, Right wanted);
   void Load(const std::string& key);
 
   // Saving.

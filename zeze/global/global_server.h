@@ -209,6 +209,9 @@ class GlobalServer final : private DirectoryOutput {
   const Directory& directory() const { return directory_; }
 
  private:
+  // Of sessions of old peers. Epochs of servers begin with 1.
+  static constexpr std::int64_t kUnfencedEpoch = 0;
+
   enum class Phase : std::uint8_t {
     kNew,
     kRaisingTerm,
