@@ -456,7 +456,7 @@ TEST_P(ClusterTest, NothingIsLostWhateverHappens) {
         ASSERT_TRUE(terms.ok());
         EXPECT_TRUE(fence
                         .Evict(static_cast<std::int32_t>(random() % kServers), row.value().epoch, 0,
-                               terms.value().at(0))
+                               terms.value().at(0), {})
                         .ok());
       }
     }

@@ -202,20 +202,73 @@ void Database::Load(ProcessId from, const std::string& key, Answer<List> answer)
   Ask<List>(from, [this, key](auto reply) { reply(rows_[key]); }, std::move(answer));
 }
 
-void Database::Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                     std::int64_t term, Answer<EvictOutcome> answer) {
-  Ask<EvictOutcome>(
+void Database::Wanted(ProcessId from, std::int32_t server_id, std::int64_t epoch,
+                      Answer<std::map<std::int32_t, std::int64_t>> answer) {
+  Ask<std::map<std::int32_t, std::int64_t>>(
+      from, [this, server_id, epoch](auto reply) { reply(fences_.Wanted(server_id, epoch)); },
+      std::move(answer));
+}
+
+void Database::Yield(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                     const YieldMark& mark, Answer<bool> answer) {
+  Ask<bool>(
+      from,
+      [this, server_id, epoch, shard, mark](auto reply) {
+        if (!fences_.Yield(server_id, epoch, shard, mark)) {
+          reply(Error(ErrorCode::kFenced, "yield"));
+          return;
+        }
+        world_.Say(
+            fmt::format("database: server {} epoch {} yields shard {}, number {} for term {}",
+                        server_id, epoch, shard, mark.number, mark.term));
+        reply(true);
+      },
+      std::move(answer));
+}
+
+void Database::Want(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                    std::int64_t term, Answer<bool> answer) {
+  Ask<bool>(
       from,
       [this, server_id, epoch, shard, term](auto reply) {
+        reply(fences_.Want(server_id, epoch, shard, term));
+      },
+      std::move(answer));
+}
+
+void Database::Unwant(ProcessId from, std::int32_t server_id, std::int64_t epoch,
+                      std::int32_t shard, std::int64_t term, Answer<bool> answer) {
+  Ask<bool>(
+      from,
+      [this, server_id, epoch, shard, term](auto reply) {
+        fences_.Unwant(server_id, epoch, shard, term);
+        reply(true);
+      },
+      std::move(answer));
+}
+
+void Database::Yields(ProcessId from, std::int32_t shard,
+                      Answer<std::vector<YieldedServer>> answer) {
+  Ask<std::vector<YieldedServer>>(
+      from, [this, shard](auto reply) { reply(fences_.Yields(shard)); }, std::move(answer));
+}
+
+void Database::Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                     std::int64_t term, const EvictUnless& unless, Answer<EvictOutcome> answer) {
+  Ask<EvictOutcome>(
+      from,
+      [this, server_id, epoch, shard, term, unless](auto reply) {
         // The statement waits for a flush that holds the fence row, unless its session is killed.
         if (Busy(server_id) && !options_.evict_kills_sessions) {
           reply(Error(ErrorCode::kUnavailable, "lock time-out"));
           return;
         }
-        std::erase_if(flushing_, [&](const auto& entry) {
-          return entry.second.server_id == server_id && entry.second.epoch <= epoch;
-        });
-        const EvictOutcome outcome = fences_.Evict(server_id, epoch, shard, term);
+        const EvictOutcome outcome = fences_.Evict(server_id, epoch, shard, term, unless);
+        if (outcome == EvictOutcome::kEvicted) {
+          std::erase_if(flushing_, [&](const auto& entry) {
+            return entry.second.server_id == server_id && entry.second.epoch <= epoch;
+          });
+        }
         world_.Say(fmt::format("database: server {} epoch {} is {}", server_id, epoch,
                                outcome == EvictOutcome::kEvicted ? "evicted" : "not evicted"));
         reply(outcome);

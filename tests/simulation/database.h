@@ -73,7 +73,17 @@ class Database {
   void Terms(ProcessId from, Answer<std::map<std::int32_t, std::int64_t>> answer);
   void ListLive(ProcessId from, Answer<std::vector<LiveServer>> answer);
   void Evict(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-             std::int64_t term, Answer<EvictOutcome> answer);
+             std::int64_t term, const EvictUnless& unless, Answer<EvictOutcome> answer);
+  void Wanted(ProcessId from, std::int32_t server_id, std::int64_t epoch,
+              Answer<std::map<std::int32_t, std::int64_t>> answer);
+  // kFenced: another epoch.
+  void Yield(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+             const YieldMark& mark, Answer<bool> answer);
+  void Want(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+            std::int64_t term, Answer<bool> answer);
+  void Unwant(ProcessId from, std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+              std::int64_t term, Answer<bool> answer);
+  void Yields(ProcessId from, std::int32_t shard, Answer<std::vector<YieldedServer>> answer);
   void LeaseOver(ProcessId from, std::int32_t server_id, std::int64_t epoch, Answer<bool> answer);
   void Read(ProcessId from, std::int32_t server_id, Answer<Fence::ServerRow> answer);
   void Load(ProcessId from, const std::string& key, Answer<List> answer);

@@ -165,9 +165,31 @@ void GlobalProcess::ListLive() {
   });
 }
 
-void GlobalProcess::Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) {
+void GlobalProcess::Want(std::int32_t server_id, std::int64_t epoch, std::int64_t term) {
+  cluster_.database.Want(process_, server_id, epoch, static_cast<std::int32_t>(shard_), term,
+                         [this, server_id, epoch](const Result<bool>& written) {
+                           machine_.OnWanted(now(), server_id, epoch, written);
+                           Work();
+                         });
+}
+
+void GlobalProcess::Unwant(std::int32_t server_id, std::int64_t epoch, std::int64_t term) {
+  cluster_.database.Unwant(process_, server_id, epoch, static_cast<std::int32_t>(shard_), term,
+                           [](const Result<bool>&) {});
+}
+
+void GlobalProcess::ReadYields() {
+  cluster_.database.Yields(process_, static_cast<std::int32_t>(shard_),
+                           [this](const Result<std::vector<YieldedServer>>& yields) {
+                             machine_.OnYields(now(), yields);
+                             Work();
+                           });
+}
+
+void GlobalProcess::Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term,
+                          const EvictUnless& unless) {
   cluster_.database.Evict(process_, server_id, epoch, static_cast<std::int32_t>(shard_), term,
-                          [this, server_id, epoch](Result<EvictOutcome> outcome) {
+                          unless, [this, server_id, epoch](Result<EvictOutcome> outcome) {
                             machine_.OnEvicted(now(), server_id, epoch, outcome);
                             Work();
                           });

@@ -13,6 +13,7 @@
 #include "zeze/global/directory.h"
 #include "zeze/global/global_server.h"
 #include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::simulation {
@@ -47,7 +48,11 @@ class GlobalProcess final : public global::GlobalOutput {
   void RaiseTerm() override;
   void ReadTerm() override;
   void ListLive() override;
-  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override;
+  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term,
+             const EvictUnless& unless) override;
+  void Want(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override;
+  void Unwant(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override;
+  void ReadYields() override;
   void ReadServer(std::int32_t server_id) override;
   void LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
   void StopServer(std::int32_t, std::uint64_t) override {}  // Old peers end by themselves.

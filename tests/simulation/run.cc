@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,19 +60,32 @@ class Life {
                  .unsafe = {}} {
     world_.KeepStory(options.keep_story);
     cluster_.shard_count = 1 + world_.Below(2);
-    cluster_.unsafe = {.no_lease_check = options.left_out == LeftOut::kLeaseCheck,
-                       .no_flush_before_reduce = options.left_out == LeftOut::kFlushBeforeReduce,
-                       .no_connection_order = options.left_out == LeftOut::kConnectionOrder,
-                       .no_load_stamp = options.left_out == LeftOut::kLoadStamp,
-                       .no_start_term = options.left_out == LeftOut::kStartTerm,
-                       .announce_lowered = options.left_out == LeftOut::kAnnounceUnsaved,
-                       .no_shard_order = options.left_out == LeftOut::kClusterRow};
+    cluster_.unsafe = {
+        .no_lease_check = options.left_out == LeftOut::kLeaseCheck,
+        .no_flush_before_reduce = options.left_out == LeftOut::kFlushBeforeReduce,
+        .no_connection_order = options.left_out == LeftOut::kConnectionOrder,
+        .no_load_stamp = options.left_out == LeftOut::kLoadStamp,
+        .no_start_term = options.left_out == LeftOut::kStartTerm,
+        .announce_lowered = options.left_out == LeftOut::kAnnounceUnsaved,
+        .no_shard_order = options.left_out == LeftOut::kClusterRow,
+        .renewals_in_doubt_count = options.left_out == LeftOut::kRenewalInDoubt,
+        .proof_without_death = options.left_out == LeftOut::kProofOfDeath,
+        .no_yield_flush = options.left_out == LeftOut::kYieldFlush,
+        .yield_keeps_share = options.left_out == LeftOut::kYieldShare,
+        .connect_while_yielding = options.left_out == LeftOut::kReconnectWhileYielding};
     global_options_.unsafe_free_at_once = options.left_out == LeftOut::kWaitBeforeFreeing;
     global_options_.unsafe_ignore_start_term = cluster_.unsafe.no_start_term;
     global_options_.unsafe_own_lease = options.left_out == LeftOut::kServerLease;
     global_options_.unsafe_let_old_peers_wait = options.left_out == LeftOut::kOldPeerDeadlock;
     global_options_.unsafe_fail_before_close = options.left_out == LeftOut::kCloseBeforeFailing;
     global_options_.unsafe_believe_logins = options.left_out == LeftOut::kLoginProof;
+    global_options_.unsafe_free_by_old_renewals = options.left_out == LeftOut::kRenewalSeen;
+    global_options_.unsafe_evict_only_unconnected = options.left_out == LeftOut::kEvictConnected;
+    global_options_.unsafe_late_logins = options.left_out == LeftOut::kLateLogin;
+    global_options_.unsafe_any_yield_number = options.left_out == LeftOut::kYieldNumber;
+    global_options_.unsafe_any_yield_term = options.left_out == LeftOut::kYieldTerm;
+    global_options_.passive_wait = world_.Between(seconds(1), seconds(12));
+    global_options_.database_wait = world_.Between(seconds(1), seconds(12));
     rolls_ = seed % kRollEach == 1;
     server_count_ = 2 + world_.Below(3);
     if (seed % kOldPeersEach == 0) {
@@ -165,10 +179,23 @@ class Life {
 
   // --- daemons that start what is gone ---
 
+  // The processes of the server that have ended for certain, if its daemon knows of them.
+  std::vector<std::string> Ended(std::int32_t server_id) {
+    std::vector<std::string> ended;
+    if (world_.Chance(0.4)) return ended;
+    for (const auto& server : cluster_.servers) {
+      if (server->server_id() != server_id) continue;
+      if (server->alive() && !cluster_.unsafe.proof_without_death) continue;
+      ended.push_back(world_.name(server->process()));
+    }
+    return ended;
+  }
+
   void Supervise(std::int32_t server_id) {
     Server*& server = current_[static_cast<std::size_t>(server_id)];
-    if (server == nullptr || !server->alive()) {
-      cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id, SomeConfig()));
+    if (server == nullptr || (!server->alive() && !gone_.contains(server_id))) {
+      cluster_.servers.push_back(
+          std::make_unique<Server>(cluster_, server_id, SomeConfig(), Ended(server_id)));
       server = cluster_.servers.back().get();
     }
     world_.After(kNobody, world_.Between(milliseconds(100), seconds(2)),
@@ -215,6 +242,9 @@ class Life {
   void DoWork(std::size_t worker, const std::vector<std::pair<std::string, bool>>& plan,
               const std::function<void(bool)>& done) {
     Server* server = current_[world_.Below(current_.size())];
+    while (calm_ && lost_.contains(server->server_id())) {
+      server = current_[world_.Below(current_.size())];
+    }
     const std::uint64_t id = works_.size() + 1;
     Work& work = works_[id];
     work.id = id;
@@ -293,6 +323,48 @@ class Life {
     }
   }
 
+  // It reaches the database: what it has done is saved, and its rights are given up when others need
+  // them (rule 63). Now and then for good.
+  void CutFromGlobalsOnly(ProcessId server, Time duration) {
+    const bool for_good = world_.Chance(0.2) && MayLose(server);
+    for (const auto& globals : cluster_.globals) {
+      for (const auto& global : globals) {
+        if (!global->alive()) continue;
+        if (for_good) {
+          world_.PartitionForGood(server, global->process());
+        } else {
+          CutFor(server, global->process(), duration);
+        }
+      }
+    }
+  }
+
+  // A connection that breaks soon after each login: logins, marks and grants cross each other.
+  void BreakAgainAndAgain(ProcessId server, GlobalProcess* global) {
+    const ProcessId other = global->process();
+    for (int i = 0; i < 8; ++i) {
+      world_.After(kNobody, world_.Between(milliseconds(1), seconds(8)), [this, server, other] {
+        if (!world_.Alive(server) || !world_.Alive(other)) return;
+        CutFor(server, other, world_.Between(milliseconds(10), milliseconds(1500)));
+      });
+    }
+  }
+
+  // One is left that can serve, and none loses more than one thing for good: it would never learn
+  // that it is fenced.
+  bool MayLose(ProcessId server) {
+    if (lost_.size() + 1 >= current_.size()) return false;
+    return lost_.insert(cluster_.FindServer(server)->server_id()).second;
+  }
+
+  // Nobody starts it again.
+  void LeaveForGood(ProcessId server) {
+    if (!MayLose(server)) return;
+    world_.Say("fault: a server leaves for good");
+    gone_.insert(cluster_.FindServer(server)->server_id());
+    world_.Kill(server);
+  }
+
   // Nobody is left who knows when the lease of the evicted server is over.
   void EvictAndDie(ProcessId server, GlobalProcess* global) {
     if (world_.Paused(global->process())) return;
@@ -308,7 +380,8 @@ class Life {
   // The old one may be alive and at work.
   void StartTwice(std::int32_t server_id) {
     world_.Say("fault: a second process with the same server id");
-    cluster_.servers.push_back(std::make_unique<Server>(cluster_, server_id, SomeConfig()));
+    cluster_.servers.push_back(
+        std::make_unique<Server>(cluster_, server_id, SomeConfig(), Ended(server_id)));
     current_[static_cast<std::size_t>(server_id)] = cluster_.servers.back().get();
   }
 
@@ -327,10 +400,10 @@ class Life {
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
     const Time duration = world_.Between(milliseconds(100), seconds(12));
-    const std::size_t kind = world_.Below(18);
+    const std::size_t kind = world_.Below(23);
     if (!cluster_.old_peers.empty()) {
       // They do not know of a second Global, and nothing may happen to them.
-      if (kind == 9 || kind == 17) return;
+      if (kind == 9 || kind == 17 || kind == 20) return;
       if (cluster_.FindServer(server)->old_peer() && kind != 3 && kind != 8 && kind != 13) return;
     }
     switch (kind) {
@@ -353,7 +426,12 @@ class Life {
         CutFor(server, global->process(), duration);
         break;
       case 6:
-        CutFor(server, kNobody, duration);
+        // For good, now and then: those that need its records must not wait for ever (rule 61).
+        if (world_.Chance(0.3) && MayLose(server)) {
+          world_.PartitionForGood(server, kNobody);
+        } else {
+          CutFor(server, kNobody, duration);
+        }
         break;
       case 7:
         CutFor(global->process(), kNobody, duration);
@@ -377,6 +455,8 @@ class Life {
         Island(server);
         break;
       case 12:
+        // Without a Global nobody waits for the lease of the older one (rule 54).
+        if (cluster_.FindServer(server)->config().alone) break;
         StartTwice(cluster_.FindServer(server)->server_id());
         break;
       case 13:
@@ -389,6 +469,23 @@ class Life {
         world_.Say("fault: the database is slow");
         database_.Slow(world_.Between(milliseconds(50), milliseconds(1500)));
         world_.After(kNobody, duration, [this] { database_.Slow(Time{0}); });
+        break;
+      case 18:
+      case 19:
+        CutFromGlobalsOnly(server, duration);
+        break;
+      case 20: {
+        const auto open = world_.OpenLinks();
+        if (open.empty()) break;
+        world_.Stall(open[world_.Below(open.size())], world_.Chance(0.7), world_.Chance(0.7),
+                     world_.Between(milliseconds(500), seconds(6)));
+        break;
+      }
+      case 21:
+        LeaveForGood(server);
+        break;
+      case 22:
+        BreakAgainAndAgain(server, global);
         break;
       case 16:
         StrangersLogin(global, cluster_.FindServer(server)->server_id());
@@ -551,6 +648,8 @@ class Life {
   std::vector<std::string> keys_;
   std::vector<Server*> current_;  // By server id.
   std::size_t fault_count_ = 0;
+  std::set<std::int32_t> gone_;  // Ids of servers that do not come back.
+  std::set<std::int32_t> lost_;  // These, and those that are cut off for good.
   bool calm_ = false;
   global::SilenceWatch mending_{{}};
   bool rolls_ = false;
@@ -578,6 +677,16 @@ const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
       {LeftOut::kAlone, "alone"},
       {LeftOut::kCloseBeforeFailing, "close-before-failing"},
       {LeftOut::kLoginProof, "login-proof"},
+      {LeftOut::kRenewalSeen, "renewal-seen"},
+      {LeftOut::kRenewalInDoubt, "renewal-in-doubt"},
+      {LeftOut::kProofOfDeath, "proof-of-death"},
+      {LeftOut::kEvictConnected, "evict-connected"},
+      {LeftOut::kLateLogin, "late-login"},
+      {LeftOut::kYieldFlush, "yield-flush"},
+      {LeftOut::kYieldShare, "yield-share"},
+      {LeftOut::kYieldNumber, "yield-number"},
+      {LeftOut::kYieldTerm, "yield-term"},
+      {LeftOut::kReconnectWhileYielding, "reconnect-while-yielding"},
   };
   return names;
 }

@@ -34,6 +34,16 @@ enum class LeftOut : std::uint8_t {
   kAlone,
   kCloseBeforeFailing,
   kLoginProof,
+  kRenewalSeen,
+  kRenewalInDoubt,
+  kProofOfDeath,
+  kEvictConnected,
+  kLateLogin,
+  kYieldFlush,
+  kYieldShare,
+  kYieldNumber,
+  kYieldTerm,
+  kReconnectWhileYielding,
 };
 const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames();
 

@@ -30,6 +30,8 @@ namespace {
 
 constexpr Time kHold = milliseconds(50);  // How long a running transaction defers a Reduce.
 constexpr Time kReconnect = milliseconds(200);
+constexpr Time kLoginPatience = seconds(1);
+constexpr Time kLook = milliseconds(200);
 
 // Every process has its own, as if it had been started from another file.
 global::LeaseOptions SomeLease(World& world) {
@@ -157,7 +159,11 @@ class Server::Shard final : public global::AgentOutput {
               Right to) override {
     server_.Reduce(number_, from, serial, server_.KeyOf(lock), to, server_.world_.now() + kHold);
   }
+  void Yield(const YieldMark& mark) override { server_.Yield(number_, mark); }
   void Fenced() override { server_.End("Global says that it is fenced"); }
+
+  // Connected, and not logged in since then.
+  Time waiting_since{0};
 
  private:
   void Send(LinkId link, std::function<void(GlobalProcess&, LinkId)> deliver) {
@@ -181,12 +187,14 @@ class Server::Shard final : public global::AgentOutput {
 
 // --- life ----------------------------------------------------------------------------------------
 
-Server::Server(Cluster& cluster, std::int32_t server_id, ServerConfig config)
+Server::Server(Cluster& cluster, std::int32_t server_id, ServerConfig config,
+               std::vector<std::string> ended)
     : cluster_(cluster),
       world_(cluster.world),
       server_id_(server_id),
       process_(cluster.world.StartProcess(fmt::format("server{}", server_id))),
       config_(std::move(config)),
+      ended_(std::move(ended)),
       says_lease_(config_ != cluster.RightConfig() || cluster.world.Chance(0.8)),
       lease_(says_lease_ ? SomeLease(cluster.world) : cluster.silent_lease),
       watch_(cluster.silent_lease) {
@@ -261,7 +269,9 @@ FenceStartOptions Server::StartOptions() const {
           .secret = secret(),
           .shards = config_.alone ? 0 : static_cast<std::int32_t>(config_.globals.size()),
           .tables = {{.name = "d", .id = config_.other_table == 'd' ? 3 : 1},
-                     {.name = "k", .id = config_.other_table == 'k' ? 3 : 2}}};
+                     {.name = "k", .id = config_.other_table == 'k' ? 3 : 2}},
+          .incarnation = world_.name(process_),
+          .ended = ended_};
 }
 
 void Server::Boot() {
@@ -314,15 +324,18 @@ void Server::Booted(const FenceStart& start) {
     const auto term = start.terms.find(static_cast<std::int32_t>(shard));
     shards_.push_back(std::make_unique<Shard>(
         *this, shard,
-        global::AgentOptions{.server_id = server_id_,
-                             .epoch = epoch_,
-                             .start_term = term == start.terms.end() ? 0 : term->second,
-                             .lease = said_lease(),
-                             .unsafe_ignore_start_term = cluster_.unsafe.no_start_term}));
+        global::AgentOptions{
+            .server_id = server_id_,
+            .epoch = epoch_,
+            .start_term = term == start.terms.end() ? 0 : term->second,
+            .lease = said_lease(),
+            .unsafe_ignore_start_term = cluster_.unsafe.no_start_term,
+            .unsafe_connect_while_yielding = cluster_.unsafe.connect_while_yielding}));
     KeepConnected(shard);
   }
   KeepLease();
   KeepTerms();
+  if (!config_.alone && !old_peer()) KeepLooking();
   KeepSaving();
   // People notice that the others do not start.
   if (config_.alone) {
@@ -339,6 +352,12 @@ void Server::End(const std::string& why) {
 
 void Server::KeepConnected(std::size_t shard) {
   global::GlobalAgent& agent = shards_[shard]->agent();
+  if (agent.ready()) shards_[shard]->waiting_since = world_.now();
+  const LinkId stuck = agent.connection();
+  if (stuck != 0 && !old_peer() && world_.now() > shards_[shard]->waiting_since + kLoginPatience) {
+    world_.Close(stuck, process_);  // What it has said there may still arrive.
+    agent.OnClosed(stuck);
+  }
   if (agent.connection() == 0 && !closed_) {
     std::vector<GlobalProcess*> choices;
     for (const auto& global : cluster_.globals[config_.globals[shard]]) {
@@ -353,6 +372,7 @@ void Server::KeepConnected(std::size_t shard) {
                          {.on_closed_a = [this, shard](LinkId closed) { OnClosed(shard, closed); },
                           .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
       global->AddLink(link, this);
+      shards_[shard]->waiting_since = world_.now();
       agent.OnConnected(link);
     }
   }
@@ -375,8 +395,8 @@ void Server::KeepLease() {
         if (closed_) return;  // Its row says that it has ended.
         if (renewed.ok()) {
           renew_seq_ += 1;
-          // Already there: by an earlier copy, of which only that is known.
-          if (renewed.value()) lease_.Renewed(sent);
+          // Already there, by an earlier copy: whoever has seen that one counts from there (hole 32).
+          if (renewed.value() || cluster_.unsafe.renewals_in_doubt_count) lease_.Renewed(sent);
         } else if (renewed.error().code() == ErrorCode::kFenced) {
           End("its renewal was refused");
           return;
@@ -396,6 +416,71 @@ void Server::KeepTerms() {
     }
     world_.After(process_, seconds(1), [this] { KeepTerms(); });
   });
+}
+
+void Server::KeepLooking() {
+  const bool out_of_sight = std::any_of(shards_.begin(), shards_.end(),
+                                        [](const auto& shard) { return !shard->agent().ready(); });
+  if (!out_of_sight || closed_) {
+    world_.After(process_, kLook, [this] { KeepLooking(); });
+    return;
+  }
+  for (const auto& [key, record] : records_) {
+    if (record.dirty()) flush_wanted_.insert(key);
+  }
+  StartFlush();
+  cluster_.database.Wanted(process_, server_id_, epoch_,
+                           [this](const Result<std::map<std::int32_t, std::int64_t>>& wanted) {
+                             if (wanted.ok() && !closed_) {
+                               for (const auto& [shard, term] : wanted.value()) {
+                                 const auto place = static_cast<std::size_t>(shard);
+                                 if (place < shards_.size()) shards_[place]->agent().OnWanted(term);
+                               }
+                             }
+                             world_.After(process_, kLook, [this] { KeepLooking(); });
+                           });
+}
+
+// Rule 65.
+void Server::Yield(std::size_t shard, const YieldMark& mark) {
+  world_.Say(fmt::format("{} yields shard {}", world_.name(process_), shard));
+  for (auto& [key, record] : records_) {
+    if (ShardOf(key) != shard) continue;
+    Lower(key, record, cluster_.unsafe.yield_keeps_share ? Right::kShare : Right::kInvalid);
+  }
+  KeepYielding(shard, mark);
+}
+
+void Server::KeepYielding(std::size_t shard, const YieldMark& mark) {
+  bool saved = true;
+  for (const auto& [key, record] : records_) {
+    if (ShardOf(key) != shard || !record.dirty() || cluster_.unsafe.no_yield_flush) continue;
+    saved = false;
+    flush_wanted_.insert(key);
+  }
+  if (!saved) {
+    StartFlush();
+    world_.After(process_, milliseconds(10), [this, shard, mark] { KeepYielding(shard, mark); });
+    return;
+  }
+  cluster_.database.Yield(process_, server_id_, epoch_, static_cast<std::int32_t>(shard), mark,
+                          [this, shard, mark](const Result<bool>& yielded) {
+                            if (!yielded.ok()) {
+                              if (yielded.error().code() == ErrorCode::kFenced && !closed_) {
+                                End("its mark was refused");
+                                return;
+                              }
+                              world_.After(process_, milliseconds(50),
+                                           [this, shard, mark] { KeepYielding(shard, mark); });
+                              return;
+                            }
+                            for (auto& [key, record] : records_) {
+                              if (ShardOf(key) != shard) continue;
+                              record.book = record.right;
+                              Wake(world_, process_, record);
+                            }
+                            shards_[shard]->agent().Yielded();
+                          });
 }
 
 void Server::Stop() {
@@ -513,14 +598,7 @@ void Server::Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t 
     return;
   }
   const bool dirty = record.dirty();
-  if (record.right > to) {
-    record.right = to;
-    record.version = NextVersion();
-    if (!dirty) record.flushed_version = record.version;
-    if (to == Right::kInvalid) record.loaded = false;
-    world_.Say(fmt::format("{} lowers {} to {}{}", world_.name(process_), key, Name(to),
-                           dirty ? ", unsaved" : ""));
-  }
+  Lower(key, record, to);
   ++record.reducing;
   if (!dirty || cluster_.unsafe.no_flush_before_reduce) {
     AnswerReduce(waiter);
@@ -529,6 +607,17 @@ void Server::Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t 
   reduce_waiters_.push_back(waiter);
   flush_wanted_.insert(key);
   StartFlush();
+}
+
+void Server::Lower(const std::string& key, Record& record, Right to) {
+  if (record.right <= to) return;
+  const bool dirty = record.dirty();
+  record.right = to;
+  record.version = NextVersion();
+  if (!dirty) record.flushed_version = record.version;
+  if (to == Right::kInvalid) record.loaded = false;
+  world_.Say(fmt::format("{} lowers {} to {}{}", world_.name(process_), key, Name(to),
+                         dirty ? ", unsaved" : ""));
 }
 
 void Server::AnswerReduce(const ReduceWaiter& waiter) {

@@ -73,12 +73,19 @@ struct Cluster {
     bool no_start_term = false;
     bool announce_lowered = false;
     bool no_shard_order = false;
+    bool renewals_in_doubt_count = false;
+    bool proof_without_death = false;
+    bool no_yield_flush = false;
+    bool yield_keeps_share = false;
+    bool connect_while_yielding = false;
   } unsafe;
 };
 
 class Server {
  public:
-  Server(Cluster& cluster, std::int32_t server_id, ServerConfig config);
+  // `ended`: processes of which whoever starts it knows that they have ended (rule 62).
+  Server(Cluster& cluster, std::int32_t server_id, ServerConfig config,
+         std::vector<std::string> ended);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -160,6 +167,8 @@ class Server {
   void KeepConnected(std::size_t shard);
   void KeepLease();
   void KeepTerms();
+  // Looks whether the Global of a shard that is out of sight wants its rights (rule 63).
+  void KeepLooking();
   void KeepStopping();
   void AwaitClosed(Time give_up);
   void KeepSaving();
@@ -193,6 +202,10 @@ class Server {
   void AnswerReduce(const ReduceWaiter& waiter);
   void Acquire(const std::string& key, Right wanted);
   void Load(const std::string& key);
+  // Lowers it; what is unsaved stays so.
+  void Lower(const std::string& key, Record& record, Right to);
+  void Yield(std::size_t shard, const YieldMark& mark);
+  void KeepYielding(std::size_t shard, const YieldMark& mark);
 
   // Saving.
   void Join(const std::vector<std::string>& keys);
@@ -206,6 +219,7 @@ class Server {
   const std::int32_t server_id_;
   const ProcessId process_;
   const ServerConfig config_;
+  const std::vector<std::string> ended_;
   std::int64_t epoch_ = 0;
   bool started_ = false;
   bool stopping_ = false;

@@ -120,7 +120,7 @@ void World::Run(Time duration) {
 void World::Partition(ProcessId a, ProcessId b, bool cut) {
   const auto pair = std::minmax(a, b);
   if (!cut) {
-    cuts_.erase(pair);
+    if (!lasting_cuts_.contains(pair)) cuts_.erase(pair);
     return;
   }
   cuts_.insert(pair);
@@ -128,6 +128,11 @@ void World::Partition(ProcessId a, ProcessId b, bool cut) {
   for (auto& [id, link] : links_) {
     if (std::minmax(link.a, link.b) == pair) Close(id, kNobody);
   }
+}
+
+void World::PartitionForGood(ProcessId a, ProcessId b) {
+  lasting_cuts_.insert(std::minmax(a, b));
+  Partition(a, b, true);
 }
 
 bool World::Reachable(ProcessId a, ProcessId b) const {
@@ -180,6 +185,14 @@ void World::Close(LinkId id, ProcessId by) {
     After(link.b, Between(microseconds(10), milliseconds(500)),
           [this, id] { CloseEnd(id, false); });
   }
+}
+
+void World::Stall(LinkId id, bool to_a, bool to_b, Time delay) {
+  const auto at = links_.find(id);
+  if (at == links_.end() || at->second.broken) return;
+  Say(fmt::format("the connection of {} and {} hangs", name(at->second.a), name(at->second.b)));
+  if (to_a) at->second.last_to_a = now_ + delay;
+  if (to_b) at->second.last_to_b = now_ + delay;
 }
 
 std::vector<LinkId> World::OpenLinks() const {

@@ -73,8 +73,10 @@ class World {
   // --- the network ---
   // Cuts or mends all traffic between two processes, or one and the database (kNobody).
   void Partition(ProcessId a, ProcessId b, bool cut);
+  // Nothing heals this one.
+  void PartitionForGood(ProcessId a, ProcessId b);
   bool Reachable(ProcessId a, ProcessId b) const;
-  void HealNetwork() { cuts_.clear(); }
+  void HealNetwork() { cuts_ = lasting_cuts_; }
 
   struct Ends {
     std::function<void(LinkId)> on_closed_a;
@@ -85,6 +87,9 @@ class World {
   void Send(LinkId link, ProcessId from, std::function<void()> deliver);
   // Closed by one end (it is told nothing more), or broken by the network (kNobody).
   void Close(LinkId link, ProcessId by);
+  // What is said on it from now on arrives so much later, in one direction or in both; neither end
+  // notices.
+  void Stall(LinkId link, bool to_a, bool to_b, Time delay);
   std::vector<LinkId> OpenLinks() const;
 
   // --- the story ---
@@ -130,6 +135,7 @@ class World {
   std::map<ProcessId, Process> processes_;
   std::map<LinkId, Link> links_;
   std::set<std::pair<ProcessId, ProcessId>> cuts_;
+  std::set<std::pair<ProcessId, ProcessId>> lasting_cuts_;
   ProcessId last_process_ = kNobody;
   LinkId last_link_ = 0;
   std::uint64_t last_order_ = 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -31,6 +32,7 @@
 #include "tools/cli/alert_options.h"
 #include "zeze/admin/alert_sender.h"
 #include "zeze/admin/keeper.h"
+#include "zeze/app/incarnation.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 
@@ -47,6 +49,9 @@ constexpr std::chrono::milliseconds kDelayMin{10};
 // digit, so that a shell script can write to it, too.
 constexpr int kLivenessDescriptor = 3;
 constexpr std::string_view kLivenessVariable = "ZEZE_LIVENESS_FD";
+
+// Of processes that have ended; the server before is the last of them.
+constexpr std::size_t kEndedMax = 16;
 
 struct DaemonArguments {
   std::vector<std::string> command;
@@ -84,6 +89,7 @@ class Child {
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
+    incarnation_ = NewIncarnation();
     std::vector<std::string> variables = Environment(liveness);
     std::vector<char*> arguments = Pointers(command);
     std::vector<char*> environment = Pointers(variables);
@@ -114,6 +120,11 @@ class Child {
     kill(-process_, SIGKILL);
     int status = 0;
     waitpid(process_, &status, 0);
+    // Proof that nothing is left which could use its rights (rule 62): the whole group is gone.
+    if (kill(-process_, 0) != 0 && errno == ESRCH) {
+      ended_.push_back(incarnation_);
+      if (ended_.size() > kEndedMax) ended_.erase(ended_.begin());
+    }
     process_ = 0;
     CloseLiveness();
     if (WIFEXITED(status)) return admin::ProcessEnd{.status = WEXITSTATUS(status)};
@@ -145,13 +156,24 @@ class Child {
   pid_t process() const { return process_; }
 
  private:
-  static std::vector<std::string> Environment(bool liveness) {
+  std::vector<std::string> Environment(bool liveness) const {
+    constexpr std::array kOwn = {kLivenessVariable, kIncarnationVariable, kEndedVariable};
     std::vector<std::string> variables;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-      if (!std::string_view(*entry).starts_with(kLivenessVariable)) variables.emplace_back(*entry);
+      const std::string_view text = *entry;
+      const bool own = std::any_of(kOwn.begin(), kOwn.end(), [text](std::string_view name) {
+        return text.starts_with(name) && text.substr(name.size()).starts_with('=');
+      });
+      if (!own) variables.emplace_back(text);
     }
     if (liveness) variables.push_back(fmt::format("{}={}", kLivenessVariable, kLivenessDescriptor));
+    variables.push_back(fmt::format("{}={}", kIncarnationVariable, incarnation_));
+    variables.push_back(fmt::format("{}={}", kEndedVariable, fmt::join(ended_, ",")));
     return variables;
+  }
+  static std::string NewIncarnation() {
+    std::random_device random;
+    return fmt::format("{:08x}{:08x}", random(), random());
   }
   static std::vector<char*> Pointers(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
@@ -167,6 +189,8 @@ class Child {
 
   pid_t process_ = 0;
   int liveness_ = -1;
+  std::string incarnation_;         // Of the last process.
+  std::vector<std::string> ended_;  // Of earlier ones that have ended for certain.
 };
 
 class Daemon {

@@ -50,6 +50,9 @@ struct GlobalArguments {
   std::int32_t shards = 0;
   std::int64_t lease_ms = 6000;
   std::int64_t silence_ms = 1000;
+  std::int64_t passive_wait_ms = 30'000;
+  std::int64_t database_wait_ms = 30'000;
+  std::int64_t acquire_wait_ms = 5'000;
   std::int64_t unfenced_wait_ms = 0;
   std::string tls_certificate;
   std::string tls_key;
@@ -174,6 +177,9 @@ int RunGlobal(const GlobalArguments& arguments) {
   options.acceptor.tls = std::move(tls).value();
   options.machine.lease.duration = std::chrono::milliseconds(arguments.lease_ms);
   options.machine.silence_max = std::chrono::milliseconds(arguments.silence_ms);
+  options.machine.passive_wait = std::chrono::milliseconds(arguments.passive_wait_ms);
+  options.machine.database_wait = std::chrono::milliseconds(arguments.database_wait_ms);
+  options.machine.acquire_wait = std::chrono::milliseconds(arguments.acquire_wait_ms);
   options.machine.unfenced_wait = std::chrono::milliseconds(arguments.unfenced_wait_ms);
   options.holder = Holder();
   options.audit_log = log.value().get();
@@ -257,7 +263,25 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--silence", arguments->silence_ms,
-                   "Milliseconds after which a silent server that blocks others is evicted")
+                   "Milliseconds after which a connection on which nothing is heard is closed")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+  command
+      ->add_option("--passive-wait", arguments->passive_wait_ms,
+                   "Milliseconds that a server which has no connection here, but renews its lease, "
+                   "has to save and give up what others need, or to come back; then it is evicted")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--database-wait", arguments->database_wait_ms,
+          "Milliseconds after the last renewal of its lease after which a connected server "
+          "that others wait for is evicted: it is cut off from the database")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+  command
+      ->add_option("--acquire-wait", arguments->acquire_wait_ms,
+                   "Milliseconds that a request waits for a server without a connection")
       ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
       ->capture_default_str();
   CLI::Option* certificate = AddTextOption(

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "zeze/app/check_options.h"
+#include "zeze/app/incarnation.h"
 #include "zeze/app/liveness.h"
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
@@ -175,6 +176,9 @@ Application::Application(std::string name, ApplicationOptions options,
     client.tls = std::move(global_tls);
     client.tls_name = options_.global_tls_name;
     client.allow_unfenced_global = options_.allow_unfenced_global;
+    Incarnation incarnation = IncarnationFromEnvironment();
+    client.incarnation = std::move(incarnation.own);
+    client.ended = std::move(incarnation.ended);
     client_ = std::make_unique<global::GlobalClient>(*io_, *storage_->fence(), std::move(client));
   }
   engine_ = std::make_unique<Engine>(EngineOptions{.storage = storage_.get(),

@@ -315,7 +315,8 @@ std::string SuggestPath(std::string_view path, char separator) {
 // Variables that others read.
 bool IsForeign(std::string_view name) {
   return name == "ZEZE_LOG_LEVEL" || name == "ZEZE_CONFIG" || name == "ZEZE_HASH_SEED" ||
-         name == "ZEZE_LIVENESS_FD" || name.starts_with("ZEZE_TEST_");
+         name == "ZEZE_LIVENESS_FD" || name == "ZEZE_INCARNATION" || name == "ZEZE_ENDED" ||
+         name.starts_with("ZEZE_TEST_");
 }
 
 ConfigSection* FindByName(std::vector<ConfigSection>& sections, std::string_view name) {

@@ -22,18 +22,41 @@ bool GlobalAgent::Current(ConnectionId from) const {
 }
 
 void GlobalAgent::OnConnected(ConnectionId connection) {
-  if (state_ != State::kDisconnected) OnClosed(connection_);
-  state_ = State::kLoggingIn;
+  if (connection_ != 0) OnClosed(connection_);
   connection_ = connection;
-  output_.SendLogin(connection, {.server_id = options_.server_id,
-                                 .epoch = options_.epoch,
-                                 .start_term = options_.start_term,
-                                 .rights = output_.Rights(),
-                                 .lease = options_.lease});
+  // A login would name rights that are being given up, or not name what is not saved yet.
+  if (!yielding_ || options_.unsafe_connect_while_yielding) LogIn();
+}
+
+void GlobalAgent::LogIn() {
+  state_ = State::kLoggingIn;
+  output_.SendLogin(connection_, {.server_id = options_.server_id,
+                                  .epoch = options_.epoch,
+                                  .start_term = options_.start_term,
+                                  .rights = output_.Rights(),
+                                  .lease = options_.lease,
+                                  .serial = ++logins_,
+                                  .yields = mark_.number});
+}
+
+void GlobalAgent::OnWanted(std::int64_t term) {
+  OnTerm(term);
+  if (term < term_ || yielding_ || state_ != State::kDisconnected || connection_ != 0) return;
+  // A mark for an earlier Global says nothing to this one.
+  if (has_nothing_ && mark_.term >= term) return;
+  yielding_ = true;
+  mark_ = {.number = mark_.number + 1, .term = term};
+  output_.Yield(mark_);
+}
+
+void GlobalAgent::Yielded() {
+  yielding_ = false;
+  has_nothing_ = true;
+  if (connection_ != 0 && state_ == State::kDisconnected) LogIn();
 }
 
 void GlobalAgent::OnClosed(ConnectionId connection) {
-  if (state_ == State::kDisconnected || connection != connection_) return;
+  if (connection_ == 0 || connection != connection_) return;
   state_ = State::kDisconnected;
   connection_ = 0;
   FailPending();
@@ -66,6 +89,7 @@ void GlobalAgent::OnLoginReply(ConnectionId from, const LoginReply& reply) {
   term_ = reply.term;
   connection_term_ = reply.term;
   state_ = State::kReady;
+  has_nothing_ = false;
 }
 
 void GlobalAgent::Leave() {

@@ -1,4 +1,5 @@
-// GlobalAgent: a server's side of its connection to one shard of Global. Rules 16, 18, 41, 42, 45.
+// GlobalAgent: a server's side of its connection to one shard of Global. Rules 16, 18, 41, 42, 45,
+// 65.
 //
 //   GlobalAgent agent(options, output);
 //   agent.OnConnected(connection);                        // Logs in, naming all rights.
@@ -21,6 +22,7 @@
 
 #include "zeze/global/directory.h"
 #include "zeze/global/messages.h"
+#include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 
 namespace zeze::global {
@@ -31,8 +33,9 @@ struct AgentOptions {
   std::int64_t start_term = 0;
   std::chrono::milliseconds lease{0};  // See LoginRequest.
 
-  // For tests of the simulator: leaves a rule out.
+  // For tests of the simulator: each leaves a rule out.
   bool unsafe_ignore_start_term = false;
+  bool unsafe_connect_while_yielding = false;
 };
 
 enum class AcquireFailure : std::uint8_t {
@@ -63,6 +66,9 @@ class AgentOutput {
   virtual void Released(std::uint64_t request, std::string_view key) = 0;
   // Lower the right; when its records are saved, call GlobalAgent::Reduced with the same numbers.
   virtual void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) = 0;
+  // Lower all rights of the shard, save everything under them, write the mark; then call
+  // GlobalAgent::Yielded. Installations of grants that have begun are finished before.
+  virtual void Yield(const YieldMark& mark) = 0;
   // This process has lost its rights for ever.
   virtual void Fenced() = 0;
 
@@ -90,6 +96,12 @@ class GlobalAgent {
   // The database shows this term for the shard: a Global of an older one is left.
   void OnTerm(std::int64_t term);
 
+  // The database shows that the Global of this term wants the rights of the shard and has no
+  // connection to this process: yields them, unless it has none or is logging in (rule 65).
+  void OnWanted(std::int64_t term);
+  // The mark is written.
+  void Yielded();
+
   // Fails at once without a connection. At most one request for a key at a time.
   void Acquire(std::uint64_t request, std::string_view key, Right wanted);
   void Release(std::uint64_t request, std::string_view key);
@@ -111,6 +123,7 @@ class GlobalAgent {
   // Whether the message belongs to the present; drops a message for what is over.
   bool Current(ConnectionId from) const;
   void FailPending();
+  void LogIn();
   void Leave();
 
   const AgentOptions options_;
@@ -120,6 +133,11 @@ class GlobalAgent {
   std::int64_t term_ = 0;             // The highest that was seen.
   std::int64_t connection_term_ = 0;  // Of the Global at the other end, when ready.
   std::map<std::uint64_t, Pending> pending_;
+  // A session has not begun since it had nothing: after the last yield, or after the start.
+  bool has_nothing_ = true;
+  bool yielding_ = false;
+  std::int64_t logins_ = 0;
+  YieldMark mark_;  // Of the yield under way, or the last one.
 };
 
 }  // namespace zeze::global

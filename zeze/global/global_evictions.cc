@@ -17,20 +17,25 @@
 
 namespace zeze::global {
 
-void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why) {
+void GlobalServer::StartEvict(Time now, SessionId id, const std::string& why,
+                              const EvictUnless& unless) {
   Session& session = sessions_.at(id);
   if (session.state != State::kLive) return;
-  Tell(AlertKind::kEvicted, session, "is evicted: " + why);
-  Unbind(now, id);
   if (session.unfenced) {  // The database cannot fence it (rule 49).
+    Tell(AlertKind::kEvicted, session, "is evicted: " + why);
+    Unbind(now, id);
     session.state = State::kFreeing;
     session.due = now + options_.unfenced_wait;
     AskToStop(session);
     return;
   }
+  const bool certain = !unless.renewed_since.has_value() && !unless.yielded_since.has_value();
+  if (certain) Unbind(now, id);
   session.state = State::kEvicting;
   session.due = Time::max();
-  output_.Evict(session.server_id, session.epoch, term_);
+  session.unless = unless;
+  session.why = why;
+  output_.Evict(session.server_id, session.epoch, term_, unless);
 }
 
 // The book does not say what they have, so the end of one does not free it: as after a start,
@@ -97,20 +102,26 @@ void GlobalServer::Freed(SessionId id, const std::string& why) {
 // Its successor says that it is gone; freed when the database says so too.
 void GlobalServer::Supersede(Time now, SessionId id) {
   Session& session = sessions_.at(id);
-  session.state = State::kSuperseded;
+  session.state = State::kFenced;
   session.due = Time::max();
   Unbind(now, id);
-  output_.ReadServer(session.server_id);
+  list_due_ = now;
 }
 
 // No flush of it takes effect any more. What it may still do is answer from memory, until its lease
-// is over (rule 40).
-void GlobalServer::Fenced(Time now, SessionId id) {
+// is over (rule 40). That is counted from the moment at which its last renewal was seen: it was sent
+// before (rule 60).
+void GlobalServer::Fenced(Time now, SessionId id, std::int64_t renewals) {
   Session& session = sessions_.at(id);
   std::int64_t& fenced = fenced_[session.server_id];
   fenced = std::max(fenced, session.epoch);
+  Unbind(now, id);
+  if (renewals < 0 || (session.renewals != renewals && !options_.unsafe_free_by_old_renewals)) {
+    session.renewals = renewals;
+    session.seen = now;
+  }
   session.state = State::kFreeing;
-  session.due = now + LeaseOf(session).free_after();
+  session.due = session.seen + LeaseOf(session).free_after();
   if (options_.unsafe_free_at_once) Remove(id);
 }
 
@@ -123,11 +134,27 @@ void GlobalServer::OnEvicted(Time now, std::int32_t server_id, std::int64_t epoc
     sessions_.at(id).due = now + options_.retry_delay;
     return;
   }
-  if (outcome.value() == EvictOutcome::kEvicted) {
-    Fenced(now, id);
-    return;
+  Session& session = sessions_.at(id);
+  switch (outcome.value()) {
+    case EvictOutcome::kEvicted:
+      Tell(AlertKind::kEvicted, session, "is evicted: " + session.why);
+      Unbind(now, id);
+      session.state = State::kFenced;
+      list_due_ = now;
+      return;
+    case EvictOutcome::kRenewed:
+      session.state = State::kLive;
+      list_due_ = now;
+      return;
+    case EvictOutcome::kYielded:
+      session.state = State::kLive;
+      session.sign = now;  // Its mark is read next.
+      if (session.wanting != Wanting::kAsking) session.wanting = Wanting::kYes;
+      yields_due_ = now;
+      return;
+    case EvictOutcome::kTermPassed:
+      Depose(now);
   }
-  Depose(now);
 }
 
 void GlobalServer::Depose(Time now) {
@@ -164,18 +191,10 @@ void GlobalServer::OnServerRow(Time now, std::int32_t server_id,
     return mine;
   });
   for (Lookup& lookup : answered) JudgeByRow(now, std::move(lookup), row);
-  std::vector<SessionId> superseded;
-  for (const auto& [id, session] : sessions_) {
-    if (session.server_id == server_id && session.state == State::kSuperseded) {
-      superseded.push_back(id);
-    }
-  }
-  for (const SessionId id : superseded) {
-    if (row.ok() && row.value().epoch > sessions_.at(id).epoch) {
-      Fenced(now, id);
-    } else {
-      sessions_.at(id).due = now + options_.retry_delay;
-    }
+  for (auto& [id, session] : sessions_) {
+    if (session.server_id != server_id) continue;
+    session.secret_asked = false;
+    if (row.ok() && session.epoch == row.value().epoch) session.secret = row.value().secret;
   }
 }
 
@@ -218,42 +237,18 @@ std::vector<ServerView> GlobalServer::Servers(Time now) const {
   return views;
 }
 
-// When most are silent together it is more likely this Global that is cut off (rule 38).
-bool GlobalServer::MostAreSilent() const {
-  std::size_t live = 0;
-  std::size_t silent = 0;
-  for (const auto& [id, session] : sessions_) {
-    if (session.state != State::kLive) continue;
-    ++live;
-    if (session.connection == 0) ++silent;
-  }
-  return silent * 2 > live;
-}
-
-void GlobalServer::EvictTheSilent(Time now) {
+// The database cannot fence them: operators decide, unless a command can stop them.
+void GlobalServer::StopSilentOldPeers(Time now) {
+  if (!options_.can_stop_servers) return;
   std::vector<SessionId> silent;
   for (const auto& [id, session] : sessions_) {
-    const bool blocks = session.in_the_way || !session.announced;
-    if (session.state == State::kLive && session.connection == 0 && blocks &&
-        now >= EvictionTime(session)) {
+    if (session.unfenced && session.state == State::kLive && session.connection == 0 &&
+        now >= session.silent_since + options_.stop_after && now >= session.stop_not_before &&
+        InTheWay(now, id)) {
       silent.push_back(id);
     }
   }
-  if (silent.empty() || MostAreSilent()) return;
-  for (const SessionId id : silent) {
-    if (sessions_.at(id).unfenced) {
-      StopUnfenced(now, id);
-    } else {
-      StartEvict(now, id, "it is silent and in the way of others");
-    }
-  }
-}
-
-// When a session may be evicted that has no connection and blocks others.
-GlobalServer::Time GlobalServer::EvictionTime(const Session& session) const {
-  if (!session.unfenced) return session.silent_since + options_.silence_max;
-  if (!options_.can_stop_servers) return Time::max();  // Operators decide.
-  return std::max(session.silent_since + options_.stop_after, session.stop_not_before);
+  for (const SessionId id : silent) StopUnfenced(now, id);
 }
 
 // Short breaks are no loss.
@@ -268,7 +263,9 @@ void GlobalServer::TellLosses(Time now) {
     Tell(AlertKind::kLost, session,
          session.announced ? fmt::format("is lost; it has {} rights to write and {} to read",
                                          rights.modify, rights.share)
-                           : "has not announced its rights; nothing is granted before");
+                           : fmt::format("has not announced its rights; nothing is granted before "
+                                         "it does, or has not renewed its lease for {} ms",
+                                         LeaseOf(session).said().count()));
   }
 }
 

@@ -26,6 +26,14 @@ namespace {
 // Reads of the database for logins under way: strangers cost no more.
 constexpr std::size_t kLookupsMax = 16;
 constexpr std::chrono::nanoseconds kRefusalPeriod = std::chrono::minutes(1);
+// A server because of which a request was refused is in the way of others for so long.
+constexpr std::chrono::nanoseconds kInTheWayFor = std::chrono::seconds(10);
+
+// Epochs of earlier builds have no secret and prove nothing.
+bool Proves(const LoginRequest& request, const std::string& secret) {
+  if (secret.empty()) return request.proves == nullptr;
+  return request.proves != nullptr && request.proves(secret);
+}
 
 }  // namespace
 
@@ -49,6 +57,12 @@ std::string_view ToString(AlertKind kind) {
       return "deposed";
     case AlertKind::kRefused:
       return "refused";
+    case AlertKind::kYielded:
+      return "yielded";
+    case AlertKind::kCutFromDatabase:
+      return "cut_from_database";
+    case AlertKind::kStuck:
+      return "stuck";
   }
   return "unknown";
 }
@@ -79,31 +93,6 @@ void GlobalServer::OnTermRaised(Time now, const Result<std::int64_t>& term) {
   output_.ListLive();
 }
 
-void GlobalServer::OnLiveServers(Time now, const Result<std::vector<LiveServer>>& servers) {
-  if (phase_ != Phase::kListing) return;
-  now_ = now;
-  if (!servers.ok()) {
-    retry_at_ = now + options_.retry_delay;
-    return;
-  }
-  for (const LiveServer& server : servers.value()) {
-    const SessionId id = AddSession(server.server_id, server.epoch);
-    sessions_.at(id).silent_since = now;
-    sessions_.at(id).lease = server.lease;
-    // Fenced by a Global or a successor, and nobody has waited for the end of its lease.
-    if (server.fenced) Fenced(now, id);
-  }
-  phase_ = Phase::kRecovering;
-  term_due_ = now + options_.term_period;
-  recovery_until_ = now + options_.unfenced_wait;
-  if (!sessions_.empty()) {
-    output_.Alert({.kind = AlertKind::kRecovering,
-                   .text = fmt::format("term {} begins: {} servers must announce their rights",
-                                       term_, sessions_.size())});
-  }
-  FinishRecovery();
-}
-
 void GlobalServer::FinishRecovery() {
   if (phase_ != Phase::kRecovering || now_ < recovery_until_) return;
   for (const auto& [id, session] : sessions_) {
@@ -128,7 +117,11 @@ SessionId GlobalServer::FindSession(std::int32_t server_id, std::int64_t epoch) 
 SessionId GlobalServer::AddSession(std::int32_t server_id, std::int64_t epoch) {
   SessionId id = 0;
   while (sessions_.contains(id)) ++id;
-  sessions_[id] = {.server_id = server_id, .epoch = epoch, .number = ++last_session_};
+  sessions_[id] = {.server_id = server_id,
+                   .epoch = epoch,
+                   .number = ++last_session_,
+                   .seen = now_,
+                   .known_since = lists_};
   return id;
 }
 
@@ -166,8 +159,12 @@ void GlobalServer::Bind(Time now, SessionId id, ConnectionId connection) {
   Unbind(now, id);
   Session& session = sessions_.at(id);
   session.connection = connection;
-  session.in_the_way = false;
   session.heard = now;
+  session.sign = now;
+  if (session.wanting == Wanting::kYes || session.wanting == Wanting::kYielded) {
+    session.wanting = Wanting::kNo;
+    output_.Unwant(session.server_id, session.epoch, term_);
+  }
   if (std::exchange(session.told_lost, false)) {
     Tell(AlertKind::kReturned, session, "is connected again");
   }
@@ -182,6 +179,7 @@ bool GlobalServer::Disconnect(Time now, SessionId id) {
   output_.Close(session.connection);
   session.connection = 0;
   session.silent_since = now;
+  session.sign = now;
   return true;
 }
 
@@ -281,15 +279,40 @@ void GlobalServer::JudgeByRow(Time now, Lookup lookup, const Result<Fence::Serve
     return;
   }
   const std::string& secret = row.value().secret;
-  const bool proven = secret.empty() ? request.proves == nullptr
-                                     : request.proves != nullptr && request.proves(secret);
-  if (!proven) {
+  if (!Proves(request, secret)) {
     RefuseLogin(now, lookup.from, request,
                 "it does not prove that it is the process of this epoch: it uses another database, "
                 "or is a stranger");
     return;
   }
+  if (IsLate(request)) {
+    Reply(lookup.from, LoginOutcome::kBusy);
+    return;
+  }
   Accept(now, lookup.from, request, secret);
+}
+
+// It was stuck on a connection that the server has given up (hole 33), or is from before a mark.
+bool GlobalServer::IsLate(const LoginRequest& request) const {
+  const SessionId id = FindSession(request.server_id, request.epoch);
+  if (id == kNoSession || options_.unsafe_late_logins) return false;
+  const Session& session = sessions_.at(id);
+  return (session.logins > 0 && request.serial <= session.logins) ||
+         request.yields < session.yields;
+}
+
+bool GlobalServer::OnLoginPart(Time now, const LoginRequest& request) {
+  now_ = now;
+  const SessionId id = FindSession(request.server_id, request.epoch);
+  if (id == kNoSession || sessions_.at(id).state != State::kLive) return false;
+  Session& session = sessions_.at(id);
+  if (!session.secret.has_value()) {  // Its last part waits for it anyway.
+    if (!std::exchange(session.secret_asked, true)) output_.ReadServer(request.server_id);
+    return false;
+  }
+  if (!Proves(request, *session.secret)) return false;
+  session.sign = now;
+  return true;
 }
 
 void GlobalServer::RefuseLogin(Time now, ConnectionId from, const LoginRequest& request,
@@ -325,6 +348,9 @@ void GlobalServer::Accept(Time now, ConnectionId from, const LoginRequest& reque
   if (fresh) id = AddSession(request.server_id, request.epoch);
   sessions_.at(id).lease = std::max(sessions_.at(id).lease, request.lease);
   sessions_.at(id).secret = secret;
+  sessions_.at(id).logins = std::max(sessions_.at(id).logins, request.serial);
+  sessions_.at(id).yields = std::max(sessions_.at(id).yields, request.yields);
+  sessions_.at(id).logged_in = true;
   Bind(now, id, from);
   // A session that is new in this term has nothing; one that was listed has what it says; one that
   // was here before has at most what the book says.
@@ -397,6 +423,7 @@ bool GlobalServer::OnAcquire(Time now, ConnectionId from, std::uint64_t request,
                              std::string_view key, Right wanted) {
   const SessionId id = Heard(now, from);
   if (id == kNoSession) return false;
+  if (phase_ == Phase::kRecovering) asked_while_recovering_ = now;
   const bool hangs = last_heard_.session->unfenced && !options_.unsafe_let_old_peers_wait;
   directory_.Acquire(id, request, key, wanted,
                      hangs ? Directory::WhileWaiting::kHangs : Directory::WhileWaiting::kAnswers,
@@ -419,6 +446,7 @@ void GlobalServer::OnReduced(Time now, ConnectionId from, std::uint64_t serial,
   const SessionId id = Heard(now, from);
   if (id == kNoSession) return;
   questions_.erase(serial);
+  last_heard_.session->told_stuck = false;
   directory_.Reduced(id, serial, key, right);
 }
 
@@ -441,7 +469,9 @@ void GlobalServer::Refused(SessionId session, std::uint64_t request, std::string
                            Right wanted, Refusal refusal, SessionId holder) {
   const auto at = sessions_.find(holder);
   // A deadlock has no holder: nobody is in the way.
-  if (at != sessions_.end() && refusal != Refusal::kHolderFresh) at->second.in_the_way = true;
+  if (at != sessions_.end() && refusal != Refusal::kHolderFresh) {
+    at->second.in_the_way_until = now_ + kInTheWayFor;
+  }
   output_.SendRefusal(sessions_.at(session).connection, request, key, wanted, refusal);
 }
 
@@ -453,7 +483,6 @@ void GlobalServer::Reduce(SessionId holder, std::uint64_t serial, std::string_vi
     output_.SendReduce(session.connection, serial, key, to);
     return;
   }
-  session.in_the_way = true;
   // A request that has waited behind others does not wait longer than these.
   Question question{.asked = now_, .holder = holder};
   Time fails = since + options_.acquire_wait;
@@ -471,7 +500,9 @@ void GlobalServer::ExpireQuestions(Time now) {
   while (!questions_.empty() && questions_.begin()->second.asked + options_.reduce_timeout <= now) {
     // It hangs. If it lives, it comes back at once; if not, it is silent from now on.
     const SessionId holder = questions_.begin()->second.holder;
-    sessions_.at(holder).in_the_way = true;
+    Session& session = sessions_.at(holder);
+    session.in_the_way_until = now + kInTheWayFor;
+    if (!session.told_cut && !std::exchange(session.told_stuck, true)) TellStuck(session);
     Unbind(now, holder);
   }
 }
@@ -521,16 +552,14 @@ void GlobalServer::Tick(Time now) {
   }
   if (phase_ != Phase::kRecovering && phase_ != Phase::kServing) return;
   FinishRecovery();
-  if (now >= term_due_) {
-    term_due_ = Time::max();
-    output_.ReadTerm();
-  }
+  LookAtDatabase(now);
   AskWhoIsBack(now);
   ExpireQuestions(now);
   CloseTheSilent(now);
   ExpireKept(now);
   TellLosses(now);
-  EvictTheSilent(now);
+  StopSilentOldPeers(now);
+  JudgeServers(now);
   std::vector<SessionId> due;
   for (const auto& [id, session] : sessions_) {
     if (session.state != State::kLive && now >= session.due) due.push_back(id);
@@ -543,9 +572,7 @@ void GlobalServer::Tick(Time now) {
     } else {
       session.due = Time::max();
       if (session.state == State::kEvicting) {
-        output_.Evict(session.server_id, session.epoch, term_);
-      } else {
-        output_.ReadServer(session.server_id);
+        output_.Evict(session.server_id, session.epoch, term_, session.unless);
       }
     }
   }
@@ -555,6 +582,10 @@ GlobalServer::Time GlobalServer::NextDeadline() const {
   Time next = std::min(retry_at_ != Time{0} ? retry_at_ : Time::max(), term_due_);
   if (phase_ == Phase::kRecovering && now_ < recovery_until_) {
     next = std::min(next, recovery_until_);
+  }
+  if (accepting()) {
+    if (!listing_) next = std::min(next, list_due_);
+    if (!reading_yields_ && AnyWanted()) next = std::min(next, yields_due_);
   }
   if (!questions_.empty()) {
     next = std::min(next, questions_.begin()->second.asked + options_.reduce_timeout);
@@ -573,10 +604,7 @@ GlobalServer::Time GlobalServer::NextDeadline() const {
     }
     if (session.connection != 0 || phase_ == Phase::kDeposed) continue;
     if (!session.told_lost) next = std::min(next, session.silent_since + options_.silence_max);
-    if (session.in_the_way || !session.announced) {
-      // Later if it is due but most are silent.
-      next = std::min(next, std::max(EvictionTime(session), now_ + options_.retry_delay));
-    }
+    next = std::min(next, now_ + options_.retry_delay);  // To judge it again.
   }
   return next;
 }

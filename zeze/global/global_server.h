@@ -1,5 +1,5 @@
 // GlobalServer: one shard of Global: its sessions, its recovery, and how it gets rid of a server
-// that blocks others. Rules 38 to 46 of docs/architecture.md.
+// that blocks others. Rules 39 to 46 and 57 to 68 of docs/architecture.md.
 //
 //   GlobalServer global(options, output);
 //   global.Start(now);                                  // Asks for a term, then for who is there.
@@ -37,18 +37,25 @@ struct GlobalOptions {
   // Its duration counts for servers that do not say theirs, of earlier builds: not shorter than
   // theirs. For all others Global waits for the lease they told the database (hole 31).
   LeaseOptions lease;
-  // A connection on which nothing is heard for so long is closed: its process is paused or hangs. A
-  // session without a connection that is in somebody's way is evicted after as long again.
+  // A connection on which nothing is heard for so long is closed: its process is paused or hangs.
   std::chrono::nanoseconds silence_max = std::chrono::seconds(1);
+  // A server without a connection that is in somebody's way and renews its lease has so long, since
+  // its last sign, to save everything and yield, or to come back (rule 61).
+  std::chrono::nanoseconds passive_wait = std::chrono::seconds(30);
+  // A connected one that is in somebody's way and does not renew its lease is cut off from the
+  // database; it is evicted so long after its last renewal was seen.
+  std::chrono::nanoseconds database_wait = std::chrono::seconds(30);
   // A holder that does not answer for so long has failed, and its connection is closed.
   std::chrono::nanoseconds reduce_timeout = std::chrono::seconds(17);
   // A request waits for so long for a holder that has no connection: it is on its way back, or its
   // rights are being taken away (rule 67). Less than callers wait.
   std::chrono::nanoseconds acquire_wait = std::chrono::seconds(5);
   std::chrono::nanoseconds retry_delay = std::chrono::milliseconds(500);
-  // How often it looks whether its term is still current. Only so that a deposed Global ends soon:
-  // its grants do no harm.
+  // How often it looks whether its term is still current, and which servers renew their leases. The
+  // former only so that a deposed Global ends soon: its grants do no harm.
   std::chrono::nanoseconds term_period = std::chrono::seconds(1);
+  // How often it looks for the marks of servers that it wants to yield.
+  std::chrono::nanoseconds yield_period = std::chrono::milliseconds(200);
 
   // Old peers have no epoch and no lease: nothing but time keeps them from using rights that were
   // taken away. Longer than they may go on by themselves; 0: they are refused. After a start
@@ -70,18 +77,26 @@ struct GlobalOptions {
   bool unsafe_let_old_peers_wait = false;
   bool unsafe_fail_before_close = false;
   bool unsafe_believe_logins = false;
+  bool unsafe_free_by_old_renewals = false;
+  bool unsafe_evict_only_unconnected = false;
+  bool unsafe_late_logins = false;
+  bool unsafe_any_yield_number = false;
+  bool unsafe_any_yield_term = false;
 };
 
 enum class AlertKind : std::uint8_t {
-  kLost,        // A server has no connection, for longer than a moment.
-  kReturned,    // It is back.
-  kEvicted,     // Its rights are being taken away.
-  kFreed,       // They are free.
-  kStopFailed,  // It could not be stopped: people must do it.
-  kRecovering,  // This Global waits for the servers to announce their rights.
-  kServing,     // It has recovered.
-  kDeposed,     // Another Global has taken over.
-  kRefused,     // Somebody logs in who is not who it says; told once a minute.
+  kLost,             // A server has no connection, for longer than a moment.
+  kReturned,         // It is back.
+  kEvicted,          // Its rights are being taken away.
+  kFreed,            // They are free.
+  kStopFailed,       // It could not be stopped: people must do it.
+  kRecovering,       // This Global waits for the servers to announce their rights.
+  kServing,          // It has recovered.
+  kDeposed,          // Another Global has taken over.
+  kRefused,          // Somebody logs in who is not who it says; told once a minute.
+  kYielded,          // It has no connection, has saved everything and given up its rights.
+  kCutFromDatabase,  // It is connected and does not renew its lease.
+  kStuck,            // It renews its lease and does not answer: people must look at it.
 };
 // One word, for programs.
 std::string_view ToString(AlertKind kind);
@@ -123,10 +138,14 @@ class GlobalOutput {
   virtual void RaiseTerm() = 0;
   virtual void ReadTerm() = 0;
   virtual void ListLive() = 0;
-  virtual void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) = 0;
+  virtual void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term,
+                     const EvictUnless& unless) = 0;
   virtual void ReadServer(std::int32_t server_id) = 0;
-  // Not answered; if it fails, the next recovery waits once more.
+  virtual void Want(std::int32_t server_id, std::int64_t epoch, std::int64_t term) = 0;
+  virtual void ReadYields() = 0;
+  // Not answered: if it fails, the next recovery waits once more, or a server yields for nothing.
   virtual void LeaseOver(std::int32_t server_id, std::int64_t epoch) = 0;
+  virtual void Unwant(std::int32_t server_id, std::int64_t epoch, std::int64_t term) = 0;
 
   // Stops a server by other means than the database, if can_stop_servers; answered by OnStopped
   // with the same ticket.
@@ -157,6 +176,9 @@ class GlobalServer final : private DirectoryOutput {
   void OnEvicted(Time now, std::int32_t server_id, std::int64_t epoch,
                  const Result<EvictOutcome>& outcome);
   void OnServerRow(Time now, std::int32_t server_id, const Result<Fence::ServerRow>& row);
+  // False: the term has passed.
+  void OnWanted(Time now, std::int32_t server_id, std::int64_t epoch, const Result<bool>& written);
+  void OnYields(Time now, const Result<std::vector<YieldedServer>>& yields);
 
   // Whether the process is stopped for certain: it has ended, and nothing of it is on its way to
   // the database any more.
@@ -166,6 +188,9 @@ class GlobalServer final : private DirectoryOutput {
   // Answered when the database has shown that the epoch and its proof are true (rule 58): a login
   // that is refused changes no session, epoch or connection but its own.
   void OnLogin(Time now, ConnectionId from, LoginRequest request);
+  // A part of a login has come: a sign of life, if it proves what it says. False: it does not, or
+  // that is not known yet.
+  bool OnLoginPart(Time now, const LoginRequest& request);
   // Somebody who does not belong here, for a reason that the network knows.
   void RefuseLogin(Time now, ConnectionId from, const LoginRequest& request,
                    const std::string& why);
@@ -221,30 +246,47 @@ class GlobalServer final : private DirectoryOutput {
     kDeposed,
   };
   enum class State : std::uint8_t {
-    kLive,        // May use its rights, connected or not.
-    kEvicting,    // Asked the database to fence it.
-    kSuperseded,  // A successor logged in; to be seen in the database.
-    kStopping,    // An old peer that is being stopped; it keeps its rights until that is certain.
-    kFreeing,     // Fenced for certain; it may still read until its lease is over.
+    kLive,      // May use its rights, connected or not.
+    kEvicting,  // Asked the database to fence it.
+    kFenced,  // By us, or as its successor says; the database is to say what is left of its lease.
+    kStopping,  // An old peer that is being stopped; it keeps its rights until that is certain.
+    kFreeing,   // Fenced for certain; it may still read until its lease is over.
   };
+  // Whether the database says that we want the session to yield (rule 64).
+  enum class Wanting : std::uint8_t { kNo, kAsking, kYes, kYielded };
   struct Session {
     std::int32_t server_id = 0;
     std::int64_t epoch = 0;
     State state = State::kLive;
-    bool unfenced = false;    // An old peer.
-    bool announced = false;   // Otherwise it was listed, and what it has is not known yet.
-    bool in_the_way = false;  // Somebody waits, or was refused, because of it.
+    bool unfenced = false;   // An old peer.
+    bool announced = false;  // Otherwise it was listed, and what it has is not known yet.
     bool told_lost = false;
+    bool told_cut = false;
+    bool told_stuck = false;
+    Wanting wanting = Wanting::kNo;
     ConnectionId connection = 0;    // 0: none.
     std::uint64_t number = 0;       // See ServerView::session.
     std::uint64_t stop_ticket = 0;  // Of the last StopServer.
     Time stop_not_before{0};
     Time silent_since{0};
     Time heard{0};
+    Time sign{0};              // Of life: it was connected, or a part of a login came.
+    Time in_the_way_until{0};  // Somebody was refused because of it.
+    Time want_not_before{0};
     std::chrono::milliseconds lease{0};  // As it said; 0: it did not.
-    Time due{0};                         // kEvicting, kSuperseded: ask again; kFreeing: free.
+    Time due{0};                         // kEvicting: ask again; kFreeing: free.
+    // How many renewals of its lease the database has, and when that was first seen.
+    std::int64_t renewals = -1;
+    Time seen{0};
+    std::uint64_t known_since = 0;  // How often the servers had been listed when it came.
+    std::int64_t logins = 0;        // The highest serial of a login; 0: none says its serial.
+    std::int64_t yields = 0;        // Of a login, or of a mark since.
+    bool logged_in = false;         // To this Global, at any time.
+    EvictUnless unless = {};        // Of its eviction, and why.
+    std::string why = {};
     // As the database has it; absent: nobody has looked.
     std::optional<std::string> secret = std::nullopt;
+    bool secret_asked = false;
   };
   struct Question {
     Time asked;
@@ -275,6 +317,7 @@ class GlobalServer final : private DirectoryOutput {
   LoginOutcome Judge(const LoginRequest& request) const;
   void Reply(ConnectionId to, LoginOutcome outcome);
   void JudgeByRow(Time now, Lookup lookup, const Result<Fence::ServerRow>& row);
+  bool IsLate(const LoginRequest& request) const;
   void Accept(Time now, ConnectionId from, const LoginRequest& request, const std::string& secret);
   SessionId FindSession(std::int32_t server_id, std::int64_t epoch) const;
   SessionId AddSession(std::int32_t server_id, std::int64_t epoch);
@@ -290,22 +333,36 @@ class GlobalServer final : private DirectoryOutput {
   bool Disconnect(Time now, SessionId id);
   void DropRights(SessionId id);
   void Remove(SessionId id);
-  void StartEvict(Time now, SessionId id, const std::string& why);
+  void StartEvict(Time now, SessionId id, const std::string& why, const EvictUnless& unless = {});
   void EvictTheContradictory(Time now, const std::vector<SessionId>& sessions);
   void StopUnfenced(Time now, SessionId id);
   void AskToStop(Session& session);
   void Freed(SessionId id, const std::string& why);
   void Supersede(Time now, SessionId id);
-  void Fenced(Time now, SessionId id);
-  void EvictTheSilent(Time now);
-  bool MostAreSilent() const;
+  void Fenced(Time now, SessionId id, std::int64_t renewals);
+  void StopSilentOldPeers(Time now);
   void FinishRecovery();
   void Depose(Time now);
   void ExpireQuestions(Time now);
   void AskWhoIsBack(Time now);
   void ExpireKept(Time now);
   void CloseTheSilent(Time now);
-  Time EvictionTime(const Session& session) const;
+
+  // --- evidence of life (global_leases.cc) ---
+  void StartListing(Time now, const std::vector<LiveServer>& servers);
+  void NoteLeases(Time now, const std::vector<LiveServer>& servers);
+  void NoteRenewals(Time now, Session& session, std::int64_t renewals);
+  // For how long it has not renewed its lease, as far as looks without a gap show.
+  Time SilentFor(Time now, const Session& session) const;
+  // Whether a request of a connected session waits because of it, or was refused a moment ago.
+  bool InTheWay(Time now, SessionId id) const;
+  void JudgeServers(Time now);
+  void JudgeInTheWay(Time now, SessionId id, bool renews);
+  void Want(Time now, Session& session);
+  void Yielded(Time now, SessionId id, const YieldMark& mark);
+  void TellStuck(const Session& session);
+  bool AnyWanted() const;
+  void LookAtDatabase(Time now);
   void TellLosses(Time now);
   void Tell(AlertKind kind, const Session& session, const std::string& what);
 
@@ -316,6 +373,15 @@ class GlobalServer final : private DirectoryOutput {
   std::int64_t term_ = 0;
   Time retry_at_{0};  // Of kRaisingTerm and kListing; 0: an answer is awaited.
   Time term_due_ = Time::max();
+  // Looks at the leases, one at a time.
+  Time list_due_ = Time::max();
+  bool listing_ = false;
+  std::uint64_t lists_ = 0;
+  Time looked_{0};          // When the last answer came.
+  Time counting_since_{0};  // Since then no look has failed or was late.
+  Time yields_due_{0};
+  bool reading_yields_ = false;
+  Time asked_while_recovering_ = Time::min();
   Time recovery_until_{0};  // For old peers that this Global does not know of.
   Time now_{0};             // Of the call under way.
   std::uint64_t last_session_ = 0;

@@ -26,6 +26,11 @@ struct LoginRequest {
   std::vector<HeldRight> rights;
   // How long it may use its rights after a renewal; 0: it does not say.
   std::chrono::milliseconds lease{0};
+  // Rises with every login of this epoch to the shard. One that was stuck on a connection that the
+  // server has given up changes nothing (hole 33). 0: it does not say.
+  std::int64_t serial = 0;
+  // How often it has yielded the shard (rule 65).
+  std::int64_t yields = 0;
   // Whether it was made with this secret, which the database has for the epoch (rule 57). Null: it
   // proves nothing, as servers of earlier builds.
   std::function<bool(std::string_view secret)> proves = nullptr;
@@ -37,6 +42,7 @@ enum class LoginOutcome : std::uint8_t {
   kFenced,   // This epoch has lost its rights for ever: end the process.
   kOldTerm,  // This Global is of an older term than the server has seen: look for the new one.
   kRefused,  // Another shard or cluster, or no proof: the text says which. Nothing changed.
+  kLater,    // There is no room for this part of a login: send the same part again after a while.
 };
 
 struct LoginReply {

@@ -97,10 +97,14 @@ class OperatorsTest : public ::testing::Test, public GlobalOutput {
   void RaiseTerm() override {}
   void ReadTerm() override {}
   void ListLive() override {}
-  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t) override {
+  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t,
+             const EvictUnless&) override {
     evictions_.emplace_back(server_id, epoch);
   }
   void ReadServer(std::int32_t) override {}
+  void Want(std::int32_t, std::int64_t, std::int64_t) override {}
+  void Unwant(std::int32_t, std::int64_t, std::int64_t) override {}
+  void ReadYields() override {}
   void LeaseOver(std::int32_t, std::int64_t) override {}
   void StopServer(std::int32_t server_id, std::uint64_t ticket) override {
     stops_.emplace_back(server_id, ticket);
@@ -161,6 +165,9 @@ TEST_F(OperatorsTest, TellsOfEvictionAndOfRightsThatAreFree) {
 
   EXPECT_TRUE(machine_->Cleanup(now_, 1, 3, view.session));
   machine_->OnEvicted(now_, 1, 3, EvictOutcome::kEvicted);
+  Pass(Time{0});  // It looks at the database now.
+  machine_->OnLiveServers(
+      now_, std::vector<LiveServer>{{.server_id = 1, .epoch = 3, .holder = {}, .fenced = true}});
   PassWithOthers(seconds(10));
 
   EXPECT_THAT(Kinds(), ElementsAre("evicted", "freed"));

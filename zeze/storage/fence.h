@@ -52,6 +52,12 @@ struct FenceStartOptions {
   // It starts as if it were alone, to change definitions (rule 55), until Fence::Share.
   bool exclusive = false;
   std::string exclusive_for = {};  // What for: the beginning of a sentence for people.
+
+  // 16 random bytes that whoever started this process chose for it; empty: nobody did.
+  std::string incarnation = {};
+  // The incarnations of processes that have ended, for certain (rule 62). If the process before
+  // this one is among them, nobody waits for the end of its lease.
+  std::vector<std::string> ended = {};
 };
 
 struct FenceStart {
@@ -71,7 +77,8 @@ struct LiveServer {
   bool fenced = false;
   // What this very epoch said when it started. 0: nothing; it is of an earlier build.
   std::chrono::milliseconds lease{0};
-  // How many renewals of its lease have been written; 0 if it is fenced.
+  // How many renewals of its lease have been written, in all if it is fenced. -1: nobody knows; it
+  // was fenced by an earlier build.
   std::int64_t renew_seq = 0;
 
   bool operator==(const LiveServer&) const = default;
@@ -92,6 +99,33 @@ struct GlobalStart {
 enum class EvictOutcome : std::uint8_t {
   kEvicted,     // Its epoch is higher than asked for now, by this call or by an earlier one.
   kTermPassed,  // Somebody took over this shard: stop being its Global.
+  kRenewed,     // Nobody was evicted: see EvictUnless.
+  kYielded,     // The same.
+};
+
+// By this a server that has no connection to its Global says that it has saved everything and given
+// up all rights of a shard (rule 65).
+struct YieldMark {
+  std::int64_t number = 0;  // Its yields of this shard in this epoch; the first is 1.
+  std::int64_t term = 0;    // Of the Global that wanted it.
+
+  bool operator==(const YieldMark&) const = default;
+};
+
+struct YieldedServer {
+  std::int32_t server_id = 0;
+  std::int64_t epoch = 0;
+  YieldMark mark;
+
+  bool operator==(const YieldedServer&) const = default;
+};
+
+// What saves a server from an eviction; looked at in its transaction.
+struct EvictUnless {
+  // It has renewed its lease since this number of renewals was seen (rule 61).
+  std::optional<std::int64_t> renewed_since = std::nullopt;
+  // It has yielded the shard: its mark has a higher number and no lower term (rule 66).
+  std::optional<YieldMark> yielded_since = std::nullopt;
 };
 
 // Thread-safe; every call may block on the database. Errors of all calls: kUnavailable (nothing
@@ -106,8 +140,8 @@ class Fence {
 
   // In one transaction: notes the terms, raises the epoch of this server id, marks it live (rule
   // 42), and notes its lease for as long as this epoch is listed. An older process of the same id
-  // is fenced by that. Every Flush of the storage is of this epoch from now on. Once in the life of
-  // a storage.
+  // is fenced by that, and its renewals are noted. Every Flush of the storage is of this epoch from
+  // now on. Once in the life of a storage.
   // Compared in the same transaction, before anything is raised (rules 52 to 54): protocol, number
   // of shards, ids of tables, alone or not. Errors also: kIncompatible (the text names both sides
   // and how to change each), kInUse (servers in the way, see InTheWay); nobody is fenced then.
@@ -125,9 +159,19 @@ class Fence {
   virtual Result<bool> EvictSilent(const LiveServer& seen) = 0;
 
   // An empty flush, on a connection of its own: it waits neither for a flush nor does it delay one.
-  // Success proves that the epoch was valid at some moment after the call began.
+  // Success proves that the epoch was valid at some moment after the call began, and that a renewal
+  // which was sent after that moment is in the row: one that an earlier call left in doubt does not
+  // count (hole 32).
   // Errors: also kFenced.
   virtual Result<void> Renew() = 0;
+
+  // The shards whose Globals want the rights of this process and have no connection to it, each
+  // with the term of that Global (rule 64).
+  virtual Result<std::map<std::int32_t, std::int64_t>> Wanted() = 0;
+
+  // Everything of the shard is saved and given up (rule 65). Without effect if a mark with this
+  // number or a higher one is there. Errors: also kFenced.
+  virtual Result<void> Yield(std::int32_t shard, const YieldMark& mark) = 0;
 
   // Marks the server as orderly ended (rule 47): no Global waits for it any more. Errors: also
   // kFenced.
@@ -154,7 +198,17 @@ class Fence {
   // After kEvicted no flush of (server_id, epoch) takes effect any more; what it flushed before is
   // there. It may still answer reads from memory until its lease is over (rule 40).
   virtual Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                                     std::int64_t term) = 0;
+                                     std::int64_t term, const EvictUnless& unless) = 0;
+
+  // Asks a server that has no connection to this Global to yield the shard (rule 64), if `term` is
+  // current. False: somebody took over this shard. Without effect on a server of another epoch.
+  virtual Result<bool> Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                            std::int64_t term) = 0;
+  // It is connected again; a later Global that wants it still does. Nothing depends on it: a server that yields for nothing loses its cache.
+  virtual Result<void> Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                              std::int64_t term) = 0;
+  // The last mark of each live server for the shard.
+  virtual Result<std::vector<YieldedServer>> Yields(std::int32_t shard) = 0;
 
   // Somebody has waited for as long as a lease of this fenced epoch can have lasted: it is listed
   // no longer (hole 26).

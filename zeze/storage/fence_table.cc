@@ -1,7 +1,9 @@
 #include "zeze/storage/fence_table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +51,16 @@ Error FencedError(std::int32_t server_id, std::int64_t epoch, const FenceLaneRow
                       row.live ? "live" : "not live")};
 }
 
+bool HasEnded(const std::string& incarnation, const FenceStartOptions& options) {
+  return !incarnation.empty() &&
+         std::find(options.ended.begin(), options.ended.end(), incarnation) != options.ended.end();
+}
+
+bool Saves(const EvictUnless& unless, const YieldMark& mark) {
+  return unless.yielded_since.has_value() && mark.number > unless.yielded_since->number &&
+         mark.term >= unless.yielded_since->term;
+}
+
 Result<FenceStart> FenceTable::Start(const FenceStartOptions& options) {
   if (Result<void> fits = CheckCluster(cluster_, options); !fits.ok()) return fits.error();
   for (const StoredTable& table : options.tables) {
@@ -63,11 +75,12 @@ Result<FenceStart> FenceTable::Start(const FenceStartOptions& options) {
     if (cluster_->shards == 0) cluster_->shards = *options.shards;
   }
   Server& server = servers_[options.server_id];
-  if (server.live) server.fenced.emplace(server.epoch, server.lease);
+  LoseEpoch(server, HasEnded(server.incarnation, options));
   server.epoch += 1;
   server.live = true;
   server.holder = options.holder;
   server.secret = options.secret;
+  server.incarnation = options.incarnation;
   server.lease = options.lease;
   server.flush_seq = {};
   if (IsExclusive(options) && cluster_.has_value()) {
@@ -79,9 +92,29 @@ Result<FenceStart> FenceTable::Start(const FenceStartOptions& options) {
                     .terms = terms_};
 }
 
-bool FenceTable::Share(std::int32_t server_id, std::int64_t epoch) {
+FenceTable::Server* FenceTable::FindLive(std::int32_t server_id, std::int64_t epoch) {
   const auto it = servers_.find(server_id);
-  if (it == servers_.end() || it->second.epoch != epoch || !it->second.live) return false;
+  const bool live = it != servers_.end() && it->second.epoch == epoch && it->second.live;
+  return live ? &it->second : nullptr;
+}
+
+bool FenceTable::IsTerm(std::int32_t shard, std::int64_t term) const {
+  const auto current = terms_.find(shard);
+  return current != terms_.end() && current->second == term;
+}
+
+void FenceTable::LoseEpoch(Server& server, bool over) {
+  if (server.live && !over) {
+    server.fenced.emplace(server.epoch,
+                          FencedEpoch{.lease = server.lease, .renew_seq = server.renew_seq()});
+  }
+  server.live = false;
+  server.wanted.clear();
+  server.yields.clear();
+}
+
+bool FenceTable::Share(std::int32_t server_id, std::int64_t epoch) {
+  if (FindLive(server_id, epoch) == nullptr) return false;
   if (cluster_.has_value() && cluster_->alone_server == server_id &&
       cluster_->alone_epoch == epoch) {
     cluster_->alone_epoch = 0;
@@ -94,15 +127,10 @@ std::vector<LiveServer> FenceTable::InTheWay(const FenceStartOptions& options) c
 }
 
 bool FenceTable::EvictSilent(const LiveServer& seen) {
-  const auto it = servers_.find(seen.server_id);
-  if (it == servers_.end()) return false;
-  Server& server = it->second;
-  const auto renew = static_cast<std::size_t>(FenceLane::kRenew);
-  if (server.epoch != seen.epoch || !server.live || server.flush_seq.at(renew) != seen.renew_seq) {
-    return false;
-  }
-  server.epoch += 1;
-  server.live = false;
+  Server* server = FindLive(seen.server_id, seen.epoch);
+  if (server == nullptr || server->renew_seq() != seen.renew_seq) return false;
+  LoseEpoch(*server, true);
+  server->epoch += 1;
   return true;
 }
 
@@ -129,7 +157,7 @@ Result<void> FenceTable::Change(const ClusterChange& change) {
 bool FenceTable::Finish(std::int32_t server_id, std::int64_t epoch) {
   auto it = servers_.find(server_id);
   if (it == servers_.end() || it->second.epoch != epoch) return false;
-  it->second.live = false;
+  LoseEpoch(it->second, true);
   return true;
 }
 
@@ -162,31 +190,80 @@ Result<void> FenceTable::RaiseTermFrom(const GlobalStart& start, std::int64_t ex
 std::vector<LiveServer> FenceTable::ListLive() const {
   std::vector<LiveServer> live;
   for (const auto& [server_id, server] : servers_) {
-    for (const auto& [epoch, lease] : server.fenced) {
-      live.push_back(
-          {.server_id = server_id, .epoch = epoch, .holder = {}, .fenced = true, .lease = lease});
+    for (const auto& [epoch, fenced] : server.fenced) {
+      live.push_back({.server_id = server_id,
+                      .epoch = epoch,
+                      .holder = {},
+                      .fenced = true,
+                      .lease = fenced.lease,
+                      .renew_seq = fenced.renew_seq});
     }
     if (!server.live) continue;
     live.push_back({.server_id = server_id,
                     .epoch = server.epoch,
                     .holder = server.holder,
                     .lease = server.lease,
-                    .renew_seq = server.flush_seq.at(static_cast<std::size_t>(FenceLane::kRenew))});
+                    .renew_seq = server.renew_seq()});
   }
   return live;
 }
 
 EvictOutcome FenceTable::Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                               std::int64_t term) {
-  auto current = terms_.find(shard);
-  if (current == terms_.end() || current->second != term) return EvictOutcome::kTermPassed;
+                               std::int64_t term, const EvictUnless& unless) {
+  if (!IsTerm(shard, term)) return EvictOutcome::kTermPassed;
   Server& server = servers_[server_id];
-  if (server.epoch <= epoch) {
-    if (server.live) server.fenced.emplace(server.epoch, server.lease);
-    server.epoch = epoch + 1;
-    server.live = false;
+  if (server.epoch > epoch) return EvictOutcome::kEvicted;
+  if (server.epoch == epoch && server.live) {
+    const auto mark = server.yields.find(shard);
+    if (mark != server.yields.end() && Saves(unless, mark->second)) return EvictOutcome::kYielded;
+    if (unless.renewed_since.has_value() && *unless.renewed_since != server.renew_seq()) {
+      return EvictOutcome::kRenewed;
+    }
   }
+  LoseEpoch(server, false);
+  server.epoch = epoch + 1;
   return EvictOutcome::kEvicted;
+}
+
+std::map<std::int32_t, std::int64_t> FenceTable::Wanted(std::int32_t server_id,
+                                                        std::int64_t epoch) const {
+  const auto it = servers_.find(server_id);
+  if (it == servers_.end() || it->second.epoch != epoch) return {};
+  return it->second.wanted;
+}
+
+bool FenceTable::Yield(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                       const YieldMark& mark) {
+  Server* server = FindLive(server_id, epoch);
+  if (server == nullptr) return false;
+  YieldMark& last = server->yields[shard];
+  if (last.number < mark.number) last = mark;
+  return true;
+}
+
+bool FenceTable::Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                      std::int64_t term) {
+  if (!IsTerm(shard, term)) return false;
+  if (Server* server = FindLive(server_id, epoch)) server->wanted[shard] = term;
+  return true;
+}
+
+void FenceTable::Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                        std::int64_t term) {
+  Server* server = FindLive(server_id, epoch);
+  if (server == nullptr) return;
+  const auto wanted = server->wanted.find(shard);
+  if (wanted != server->wanted.end() && wanted->second == term) server->wanted.erase(wanted);
+}
+
+std::vector<YieldedServer> FenceTable::Yields(std::int32_t shard) const {
+  std::vector<YieldedServer> yielded;
+  for (const auto& [server_id, server] : servers_) {
+    const auto mark = server.yields.find(shard);
+    if (mark == server.yields.end()) continue;
+    yielded.push_back({.server_id = server_id, .epoch = server.epoch, .mark = mark->second});
+  }
+  return yielded;
 }
 
 void FenceTable::LeaseOver(std::int32_t server_id, std::int64_t epoch) {

@@ -61,6 +61,11 @@ FlushFate JudgeFlush(const FenceLaneRow& row, std::int64_t epoch, std::int64_t s
 // For drivers: what kFenced says when the row was judged so.
 Error FencedError(std::int32_t server_id, std::int64_t epoch, const FenceLaneRow& row);
 
+// For drivers: whether the process before this start, of this incarnation, has ended for certain.
+bool HasEnded(const std::string& incarnation, const FenceStartOptions& options);
+// Whether the mark saves the server from the eviction.
+bool Saves(const EvictUnless& unless, const YieldMark& mark);
+
 class FenceTable {
  public:
   // --- what Fence promises, see there ---
@@ -81,7 +86,14 @@ class FenceTable {
 
   std::vector<LiveServer> ListLive() const;  // Ascending by server id.
   EvictOutcome Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                     std::int64_t term);
+                     std::int64_t term, const EvictUnless& unless);
+  // By shard: the term of the Global that wants it.
+  std::map<std::int32_t, std::int64_t> Wanted(std::int32_t server_id, std::int64_t epoch) const;
+  bool Yield(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+             const YieldMark& mark);  // False: fenced.
+  bool Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard, std::int64_t term);
+  void Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard, std::int64_t term);
+  std::vector<YieldedServer> Yields(std::int32_t shard) const;
   // Somebody has waited for as long as a lease of this fenced epoch can have lasted.
   void LeaseOver(std::int32_t server_id, std::int64_t epoch);
   Fence::ServerRow Read(std::int32_t server_id) const;
@@ -101,18 +113,36 @@ class FenceTable {
   bool operator==(const FenceTable&) const = default;
 
  private:
+  struct FencedEpoch {
+    std::chrono::milliseconds lease{0};
+    std::int64_t renew_seq = 0;
+
+    bool operator==(const FencedEpoch&) const = default;
+  };
   struct Server {
     std::int64_t epoch = 0;
     bool live = false;
     std::string holder;
     std::string secret;
+    std::string incarnation;
     std::chrono::milliseconds lease{0};
-    // Older epochs whose leases may not be over, and what they said of these.
-    std::map<std::int64_t, std::chrono::milliseconds> fenced;
+    std::map<std::int64_t, FencedEpoch> fenced;  // Whose leases may not be over.
     std::array<std::int64_t, kFenceLaneCount> flush_seq = {};
+    // Of this epoch, by shard.
+    std::map<std::int32_t, std::int64_t> wanted;
+    std::map<std::int32_t, YieldMark> yields;
 
+    std::int64_t renew_seq() const {
+      return flush_seq.at(static_cast<std::size_t>(FenceLane::kRenew));
+    }
     bool operator==(const Server&) const = default;
   };
+
+  // Whether this epoch may write.
+  Server* FindLive(std::int32_t server_id, std::int64_t epoch);
+  bool IsTerm(std::int32_t shard, std::int64_t term) const;
+  // Keeps what is to be known of the epoch that the server loses, unless it has ended for certain.
+  static void LoseEpoch(Server& server, bool over);
 
   std::map<std::int32_t, Server> servers_;
   std::map<std::int32_t, std::int64_t> terms_;  // By shard.

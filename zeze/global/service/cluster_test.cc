@@ -71,8 +71,23 @@ class FailingOver final : public Fence {
   Result<void> Finish() override { return behind_.Finish(); }
   Result<std::vector<LiveServer>> ListLive() override { return behind_.ListLive(); }
   Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                             std::int64_t term) override {
-    return behind_.Evict(server_id, epoch, shard, term);
+                             std::int64_t term, const EvictUnless& unless) override {
+    return behind_.Evict(server_id, epoch, shard, term, unless);
+  }
+  Result<std::map<std::int32_t, std::int64_t>> Wanted() override { return behind_.Wanted(); }
+  Result<void> Yield(std::int32_t shard, const YieldMark& mark) override {
+    return behind_.Yield(shard, mark);
+  }
+  Result<bool> Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                    std::int64_t term) override {
+    return behind_.Want(server_id, epoch, shard, term);
+  }
+  Result<void> Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                      std::int64_t term) override {
+    return behind_.Unwant(server_id, epoch, shard, term);
+  }
+  Result<std::vector<YieldedServer>> Yields(std::int32_t shard) override {
+    return behind_.Yields(shard);
   }
   Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
     return behind_.LeaseOver(server_id, epoch);

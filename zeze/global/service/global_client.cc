@@ -40,6 +40,9 @@ namespace {
 
 // What is announced at once is asked for in parts of this size, one after the other.
 constexpr std::size_t kWishesAtOnce = 4096;
+// While a Global is out of sight.
+constexpr std::chrono::nanoseconds kLookPeriod = std::chrono::milliseconds(200);
+constexpr std::chrono::nanoseconds kSavePeriod = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -75,7 +78,9 @@ class GlobalClient::Impl {
                                   .makes_cluster = options_.allow_unfenced_global,
                                   .tables = engine.StoredTables(),
                                   .exclusive = !exclusive_for.empty(),
-                                  .exclusive_for = exclusive_for};
+                                  .exclusive_for = exclusive_for,
+                                  .incarnation = options_.incarnation,
+                                  .ended = options_.ended};
     Result<FenceStart> started =
         WhenNobodyIsInTheWay<FenceStart>(fence_, start, options_.lease, *options_.clock,
                                          [this, &start] { return fence_.Start(start); });
@@ -94,6 +99,9 @@ class GlobalClient::Impl {
           [this](const std::string& why) { FencedByGlobal(why); }));
     }
     lease_thread_ = std::thread([this] { KeepLease(); });
+    if (!shards_.empty()) {
+      shards_thread_ = std::thread([this, &engine] { WatchShards(engine); });
+    }
     for (const auto& shard : shards_) shard->Connect();
     const auto deadline = options_.clock->Now() + options_.connect_timeout;
     for (const auto& shard : shards_) {
@@ -248,9 +256,75 @@ class GlobalClient::Impl {
       stop_lease_ = true;
       wake_.NotifyAll();
     }
-    if (lease_thread_.joinable() && lease_thread_.get_id() != std::this_thread::get_id()) {
-      lease_thread_.join();
+    for (std::thread* thread : {&lease_thread_, &shards_thread_}) {
+      if (thread->joinable() && thread->get_id() != std::this_thread::get_id()) thread->join();
     }
+  }
+
+  // False: not stopped meanwhile.
+  bool StoppedWithin(std::chrono::nanoseconds time) {
+    const auto until = options_.clock->Now() + time;
+    const MutexLock lock(mutex_);
+    while (!stop_lease_ && options_.clock->WaitUntil(wake_, mutex_, until)) {
+    }
+    return stop_lease_;
+  }
+
+  // Rule 63: as long as a Global is out of sight, everything is saved again and again, and its
+  // rights are given up when it says that others need them.
+  void WatchShards(Engine& engine) {
+    SetThreadName("passive");
+    std::chrono::nanoseconds save_due{0};
+    while (!StoppedWithin(kLookPeriod)) {
+      const bool lost = std::any_of(shards_.begin(), shards_.end(),
+                                    [](const auto& shard) { return shard->out_of_sight(); });
+      if (!lost || fenced_) {
+        save_due = std::chrono::nanoseconds(0);
+        continue;
+      }
+      if (options_.clock->Now() >= save_due) {
+        if (const Result<void> saved = engine.CheckpointNow(); !saved.ok()) {
+          ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
+                                 "a Global is out of sight, and what was done is not saved: {}",
+                                 saved.error().message());
+        }
+        save_due = options_.clock->Now() + kSavePeriod;
+      }
+      if (const Result<std::map<std::int32_t, std::int64_t>> wanted = fence_.Wanted();
+          wanted.ok()) {
+        for (const auto& [shard, term] : wanted.value()) {
+          const auto index = static_cast<std::size_t>(shard);
+          if (index < shards_.size()) shards_[index]->OnWanted(term);
+        }
+      }
+      for (std::size_t shard = 0; shard < shards_.size(); ++shard) {
+        if (const std::optional<YieldMark> mark = shards_[shard]->DueYield()) Yield(shard, *mark);
+      }
+    }
+  }
+
+  // Rule 65.
+  void Yield(std::size_t shard, const YieldMark& mark) {
+    ZEZE_LOG_WARNING(
+        "Global {} is out of sight, and other servers need records that this server has from it: "
+        "they are saved and given up",
+        shard);
+    const auto stopping = [this] { return StoppedWithin(std::chrono::nanoseconds(0)); };
+    if (!shards_[shard]->GiveUpRights(stopping)) return;
+    while (true) {
+      const Result<void> written = fence_.Yield(static_cast<std::int32_t>(shard), mark);
+      if (written.ok()) break;
+      if (written.error().code() == ErrorCode::kFenced) {
+        Fenced(written.error().message());
+        return;
+      }
+      if (StoppedWithin(kLookPeriod)) return;
+    }
+    ZEZE_LOG_WARNING(
+        "everything of Global {} is saved and given up; this server goes on when it "
+        "reaches it again",
+        shard);
+    shards_[shard]->Yielded();
   }
 
   // A process that has not ended in order has this server id: starting fences it.
@@ -312,6 +386,7 @@ class GlobalClient::Impl {
   bool stop_lease_ ZEZE_GUARDED_BY(mutex_) = false;
   bool terms_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   std::thread lease_thread_;
+  std::thread shards_thread_;
 };
 
 GlobalClient::GlobalClient(IoThreads& io, Fence& fence, GlobalClientOptions options)

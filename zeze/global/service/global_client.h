@@ -46,6 +46,9 @@ struct GlobalClientOptions {
   std::string holder;              // For people who look at the database: host, process.
   LeaseOptions lease;
   Clock* clock = &SystemClock();
+  // See FenceStartOptions: proof that the process before this one has ended.
+  std::string incarnation = {};
+  std::vector<std::string> ended = {};
   // How long a right that has just come is kept from others, so that its procedure can commit.
   std::chrono::nanoseconds hold = std::chrono::milliseconds(50);
   // A part of what Global takes for silence (GlobalOptions::silence_max).

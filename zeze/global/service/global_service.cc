@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,6 +110,7 @@ class GlobalService::Impl final : public GlobalOutput {
     });
     service_.OnClose([this](const ConnectionPtr& connection, const Error&) {
       announced_ -= connection->state<Session>()->bytes;
+      announcing_.erase(IdOf(*connection));
       strangers_.erase(IdOf(*connection));
       connections_.erase(IdOf(*connection));
       logins_.erase(IdOf(*connection));
@@ -166,6 +168,7 @@ class GlobalService::Impl final : public GlobalOutput {
                   login.argument().server_id, login.argument().epoch, PeerOf(to),
                   accepted ? "has logged in" : "is refused");
     announced_ -= std::exchange(login.connection()->state<Session>()->bytes, 0);
+    announcing_.erase(to);
     if (accepted) strangers_.erase(to);
     // At once: what the machine sends next, a Reduce perhaps, must not overtake it.
     (void)login.Answer({.outcome = static_cast<std::uint32_t>(reply.outcome),
@@ -241,9 +244,34 @@ class GlobalService::Impl final : public GlobalOutput {
       };
     });
   }
-  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
+  void Want(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
     InBackground(blocking_, [this, server_id, epoch, term]() -> Task {
-      auto result = fence_.Evict(server_id, epoch, options_.shard, term);
+      auto result = fence_.Want(server_id, epoch, options_.shard, term);
+      return [this, server_id, epoch, result] {
+        NoteDatabase(result);
+        machine_.OnWanted(Now(), server_id, epoch, result);
+      };
+    });
+  }
+  void Unwant(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
+    InBackground(blocking_, [this, server_id, epoch, term]() -> Task {
+      auto result = fence_.Unwant(server_id, epoch, options_.shard, term);
+      return [this, result] { NoteDatabase(result); };
+    });
+  }
+  void ReadYields() override {
+    InBackground(blocking_, [this]() -> Task {
+      auto result = fence_.Yields(options_.shard);
+      return [this, result] {
+        NoteDatabase(result);
+        machine_.OnYields(Now(), result);
+      };
+    });
+  }
+  void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term,
+             const EvictUnless& unless) override {
+    InBackground(blocking_, [this, server_id, epoch, term, unless]() -> Task {
+      auto result = fence_.Evict(server_id, epoch, options_.shard, term, unless);
       return [this, server_id, epoch, result] {
         NoteDatabase(result);
         machine_.OnEvicted(Now(), server_id, epoch, result);
@@ -349,7 +377,7 @@ class GlobalService::Impl final : public GlobalOutput {
   void Greet(Request<wire::Greeting> request);
   void Login(Request<wire::FencedLogin> request);
   std::function<bool(std::string_view)> ProofIn(const wire::FencedLoginArgument& argument,
-                                                Session& session) const;
+                                                const Session& session) const;
   // Why a login for a shard is refused here; empty: it is not. Counts, and tells the operators once
   // a minute.
   std::string RefuseShard(std::int32_t server_id, std::int32_t shard);
@@ -369,7 +397,8 @@ class GlobalService::Impl final : public GlobalOutput {
     GlobalServer::Time since{0};
   };
   std::map<ConnectionId, Stranger> strangers_;  // That have not logged in; oldest first.
-  std::size_t announced_ = 0;                   // Bytes in the logins under way.
+  std::size_t announced_ = 0;                   // Bytes in the logins under way,
+  std::set<ConnectionId> announcing_;           // which have these connections; oldest first.
   AdminService admin_;
   std::map<ConnectionId, ConnectionPtr> connections_;          // That have tried to log in.
   std::map<ConnectionId, Request<wire::FencedLogin>> logins_;  // That the machine has not answered.
@@ -489,10 +518,26 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   wire::FencedLoginArgument& argument = request.argument();
   std::size_t bytes = 0;
   for (const HeldRight& one : argument.rights) bytes += kBytesOfRight + one.key.size();
-  if (announced_ + bytes > options_.announced_bytes_max) {
-    request.connection()->Close("the logins under way name too many rights");
+  const LoginRequest sign{.server_id = argument.server_id,
+                          .epoch = argument.epoch,
+                          .rights = {},
+                          .proves = ProofIn(argument, *session)};
+  const bool proven = machine_.OnLoginPart(Now(), sign);
+  if (const auto at = strangers_.find(from); proven && at != strangers_.end()) {
+    at->second.since = recent_now_;  // It is at work.
+  }
+  // One of them always goes on: otherwise all would wait for each other.
+  const bool first = announcing_.empty() || *announcing_.begin() == from;
+  if (announced_ + bytes > options_.announced_bytes_max && !(proven && first)) {
+    if (!proven) {
+      request.connection()->Close("the logins under way name too many rights");
+      return;
+    }
+    (void)request.Answer(
+        {.outcome = static_cast<std::uint32_t>(LoginOutcome::kLater), .term = machine_.term()});
     return;
   }
+  announcing_.insert(from);
   announced_ += bytes;
   session->bytes += bytes;
   std::move(argument.rights.begin(), argument.rights.end(), std::back_inserter(session->rights));
@@ -510,7 +555,10 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
                      .start_term = argument.start_term,
                      .rights = std::exchange(session->rights, {}),
                      .lease = std::chrono::milliseconds(argument.lease_ms),
+                     .serial = argument.serial,
+                     .yields = argument.yields,
                      .proves = ProofIn(argument, *session)};
+  session->server_nonce.clear();  // It counts once.
   const std::string cluster = argument.cluster;
   logins_.insert_or_assign(from, std::move(request));
   if (!cluster.empty() && cluster != cluster_) {
@@ -522,14 +570,13 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   machine_.OnLogin(Now(), from, std::move(login));
 }
 
-// Null: it proves nothing. The nonces of a connection count once.
+// Null: it proves nothing.
 std::function<bool(std::string_view)> GlobalService::Impl::ProofIn(
-    const wire::FencedLoginArgument& argument, Session& session) const {
+    const wire::FencedLoginArgument& argument, const Session& session) const {
   if (argument.proof.empty()) return nullptr;
   return [proof = argument.proof, server_id = argument.server_id, epoch = argument.epoch,
-          server_nonce = std::exchange(session.server_nonce, {}),
-          global_nonce = session.global_nonce, cluster = cluster_,
-          shard = options_.shard](std::string_view secret) {
+          server_nonce = session.server_nonce, global_nonce = session.global_nonce,
+          cluster = cluster_, shard = options_.shard](std::string_view secret) {
     const Claim claim{.server_nonce = server_nonce,
                       .global_nonce = global_nonce,
                       .cluster = cluster,

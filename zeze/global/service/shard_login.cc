@@ -34,6 +34,8 @@ constexpr std::size_t kLoginPartBytes = std::size_t{1} << 20;
 // An old Global closes a connection on which it gets a message that it does not know. Once may be
 // an accident.
 constexpr int kCutOffsMax = 2;
+// Global has no room for a part of a login, because of the logins of others.
+constexpr auto kNoRoomDelay = std::chrono::milliseconds(100);
 constexpr auto kGuardPeriod = std::chrono::milliseconds(100);
 
 ConnectionId IdOf(const Connection& connection) {
@@ -142,7 +144,9 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
                                  .rights = {},
                                  .lease_ms = login->lease.count(),
                                  .cluster = identity_.cluster,
-                                 .proof = proof_};
+                                 .proof = proof_,
+                                 .serial = login->serial,
+                                 .yields = login->yields};
   std::size_t end = begin;
   for (std::size_t bytes = 0; end < login->rights.size() && bytes < kLoginPartBytes; ++end) {
     part.rights.push_back(login->rights[end]);
@@ -150,12 +154,19 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
   }
   part.last = end == login->rights.size();
   Result<void> sent = connection_->Call<wire::FencedLogin>(
-      part, {}, [this, to, login, end](const RpcReply<wire::FencedLogin>& reply) {
+      part, {}, [this, to, login, begin, end](const RpcReply<wire::FencedLogin>& reply) {
         if (!reply.ok()) {
           OnNoFencedLogin(to, reply.outcome);
           return;
         }
         const auto outcome = static_cast<LoginOutcome>(reply.result.outcome);
+        if (outcome == LoginOutcome::kLater) {
+          Later(kNoRoomDelay, [this, to, login, begin] {
+            const MutexLock lock(mutex_);
+            SendLoginPart(to, login, begin);
+          });
+          return;
+        }
         if (end < login->rights.size() && outcome == LoginOutcome::kAccepted) {
           const MutexLock lock(mutex_);
           SendLoginPart(to, login, end);
@@ -169,6 +180,7 @@ void ShardSession::SendLoginPart(ConnectionId to, const std::shared_ptr<const Lo
                                  shard_, refusal_);
           }
           agent.OnLoginReply(to, {.outcome = outcome, .term = reply.result.term});
+          was_ready_ = was_ready_ || agent.ready();
         });
       });
   // A login that lacks a part would give rights away that this server has.

@@ -44,6 +44,10 @@ constexpr auto kConnectTimeout = std::chrono::seconds(3);
 // Different for each key, so that two who are in each other's way do not stay so.
 constexpr auto kBusyDelay = std::chrono::milliseconds(5);
 constexpr auto kBusyDelayStep = std::chrono::milliseconds(2);
+// KeepAlives without an answer, after which the connection is given up: 3 s by default, as for an
+// other machine that confirms nothing (wire::kUnconfirmedMax).
+constexpr int kUnansweredMax = 15;
+constexpr auto kSavedLookPeriod = std::chrono::milliseconds(50);
 
 ConnectionId IdOf(const Connection& connection) {
   return static_cast<ConnectionId>(connection.id());
@@ -78,6 +82,7 @@ ShardSession::ShardSession(IoThreads& io, Engine& engine, const GlobalClientOpti
     {
       const MutexLock lock(mutex_);
       connection_ = connection;
+      unanswered_ = 0;
       if (kind_ == Kind::kUnfenced) {  // Not before everything is saved.
         login_due_ = true;
         guard_wake_.NotifyAll();
@@ -283,6 +288,7 @@ void ShardSession::Finish(const std::string& key, Result<void> result) {
 void ShardSession::Granted(std::uint64_t /*request*/, std::string_view key, Right right) {
   const auto at = asking_.find(key);
   if (at->second.open == nullptr) held_[std::string(key)] = options_.clock->Now() + options_.hold;
+  ++installing_;
   after_.emplace_back([this, key = std::string(key), right] {
     const std::function<void(Right)>* install = nullptr;
     {
@@ -291,6 +297,7 @@ void ShardSession::Granted(std::uint64_t /*request*/, std::string_view key, Righ
     }
     (*install)(right);  // Whoever asks waits for it.
     const MutexLock lock(mutex_);
+    --installing_;
     Finish(key, {});
   });
 }
@@ -453,11 +460,18 @@ std::vector<HeldRight> ShardSession::Rights() {
 }
 
 void ShardSession::SendKeepAlive(ConnectionId to) {
-  // Whether it is answered matters with an old Global only: others close what they do not hear.
+  // Counted, not timed: a process that stood still has not asked meanwhile. Old Globals have a time
+  // of their own (trust_).
+  if (++unanswered_ > kUnansweredMax && kind_ == Kind::kFencing) {
+    connection_->Close("Global does not answer");
+    return;
+  }
   (void)connection_->Call<wire::KeepAlive>(
       {}, {}, [this, to, sent = options_.clock->Now()](const RpcReply<wire::KeepAlive>& reply) {
         const MutexLock lock(mutex_);
-        if (reply.ok()) Heard(to, sent);
+        if (!reply.ok()) return;
+        if (agent_.connection() == to) unanswered_ = 0;
+        Heard(to, sent);
       });
 }
 
@@ -497,6 +511,67 @@ void ShardSession::Close(ConnectionId connection) {
 void ShardSession::CloseIfCurrent(ConnectionId connection, std::string_view why) {
   const MutexLock lock(mutex_);
   if (connection_ != nullptr && IdOf(*connection_) == connection) connection_->Close(why);
+}
+
+// --- out of sight (rules 63 to 65) ---------------------------------------------------------------
+
+bool ShardSession::out_of_sight() {
+  const MutexLock lock(mutex_);
+  return was_ready_ && !agent_.ready() && kind_ == Kind::kFencing && !stopping_;
+}
+
+void ShardSession::OnWanted(std::int64_t term) {
+  WithAgent([term](GlobalAgent& agent) { agent.OnWanted(term); });
+}
+
+void ShardSession::Yield(const YieldMark& mark) {
+  due_yield_ = mark;
+}
+
+std::optional<YieldMark> ShardSession::DueYield() {
+  const MutexLock lock(mutex_);
+  return std::exchange(due_yield_, std::nullopt);
+}
+
+bool ShardSession::GiveUpRights(FunctionRef<bool()> stopping) {
+  {
+    // Of the connection before; none comes before the mark is written.
+    const MutexLock lock(mutex_);
+    while (installing_ > 0) changed_.Wait(mutex_);
+  }
+  struct Saving {
+    Mutex mutex;
+    CondVar changed;
+    std::size_t open ZEZE_GUARDED_BY(mutex) = 0;
+  };
+  while (true) {
+    std::vector<std::string> keys;
+    engine_.ForEachRight([&](std::string_view key, Right) {
+      if (Mine(key)) keys.emplace_back(key);
+    });
+    if (keys.empty()) return true;
+    const auto saving = std::make_shared<Saving>();
+    {
+      const MutexLock lock(saving->mutex);
+      saving->open = keys.size();
+    }
+    for (const std::string& key : keys) {
+      engine_.ReduceThen(key, Right::kInvalid, [saving] {
+        const MutexLock lock(saving->mutex);
+        if (--saving->open == 0) saving->changed.NotifyAll();
+      });
+    }
+    const MutexLock lock(saving->mutex);
+    while (saving->open > 0) {
+      if (stopping()) return false;
+      options_.clock->WaitUntil(saving->changed, saving->mutex,
+                                options_.clock->Now() + kSavedLookPeriod);
+    }
+  }
+}
+
+void ShardSession::Yielded() {
+  WithAgent([](GlobalAgent& agent) { agent.Yielded(); });
 }
 
 void ShardSession::Fenced() {

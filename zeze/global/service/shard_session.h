@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,17 @@ class ShardSession final : private AgentOutput {
   // An error: not in time, or Global refuses this server and says why.
   Result<void> AwaitReady(std::chrono::nanoseconds deadline);
   void OnTerm(std::int64_t term);
+  // Whether a Global that it has had a session with has none with it now (rule 63).
+  bool out_of_sight();
+  // The Global of this term wants the rights of the shard (rule 64).
+  void OnWanted(std::int64_t term);
+  // The mark to be written when everything is given up, if that is due.
+  std::optional<YieldMark> DueYield();
+  // Lowers every right of the shard and waits until everything under them is saved. False: stopped
+  // before.
+  bool GiveUpRights(FunctionRef<bool()> stopping);
+  // The mark is written.
+  void Yielded();
   // What the database has for the shard, read after `look_up` was called.
   void OnTermRow(const Result<Fence::TermRow>& row);
   // Whether rights of this shard may be used. Always, if the Global has terms: the lease tells.
@@ -115,6 +127,7 @@ class ShardSession final : private AgentOutput {
   void Released(std::uint64_t request, std::string_view key) override ZEZE_REQUIRES(mutex_);
   void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) override
       ZEZE_REQUIRES(mutex_);
+  void Yield(const YieldMark& mark) override ZEZE_REQUIRES(mutex_);
   void Fenced() override ZEZE_REQUIRES(mutex_);
 
   // One part after the other: all of them may be more than a connection takes.
@@ -188,6 +201,10 @@ class ShardSession final : private AgentOutput {
   Greeted greeted_ ZEZE_GUARDED_BY(mutex_);
   std::string proof_ ZEZE_GUARDED_BY(mutex_);       // Of the login under way.
   int logins_cut_off_ ZEZE_GUARDED_BY(mutex_) = 0;  // One after the other.
+  bool was_ready_ ZEZE_GUARDED_BY(mutex_) = false;
+  int unanswered_ ZEZE_GUARDED_BY(mutex_) = 0;  // KeepAlives of this connection, one after another.
+  int installing_ ZEZE_GUARDED_BY(mutex_) = 0;  // Grants that are being installed.
+  std::optional<YieldMark> due_yield_ ZEZE_GUARDED_BY(mutex_);
   UnfencedTrust trust_ ZEZE_GUARDED_BY(mutex_);
   bool login_due_ ZEZE_GUARDED_BY(mutex_) = false;
   bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;

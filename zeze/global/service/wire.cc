@@ -97,6 +97,8 @@ void FencedLoginArgument::Encode(ByteWriter& out) const {
   out.WriteLong(lease_ms);
   out.WriteBytes(cluster);
   out.WriteBytes(proof);
+  out.WriteLong(serial);
+  out.WriteLong(yields);
 }
 
 void FencedLoginArgument::Decode(ByteReader& in) {
@@ -117,6 +119,8 @@ void FencedLoginArgument::Decode(ByteReader& in) {
   lease_ms = in.remaining() == 0 ? 0 : in.ReadLong();
   cluster = in.remaining() == 0 ? std::string_view() : in.ReadBytes();
   proof = in.remaining() == 0 ? std::string_view() : in.ReadBytes();
+  serial = in.remaining() == 0 ? 0 : in.ReadLong();
+  yields = in.remaining() == 0 ? 0 : in.ReadLong();
 }
 
 void FencedLoginResult::Encode(ByteWriter& out) const {

@@ -135,6 +135,8 @@ struct FencedLoginArgument {
   std::int64_t lease_ms = 0;  // 0: it does not say.
   std::string cluster = {};   // The identity of its database.
   std::string proof = {};     // ProofOfEpoch over the nonces of the greeting.
+  std::int64_t serial = 0;    // See LoginRequest, as the next.
+  std::int64_t yields = 0;
 
   void Encode(ByteWriter& out) const;
   void Decode(ByteReader& in);

@@ -92,7 +92,9 @@ TEST(FencedLoginTest, ALoginOfAnEarlierBuildSaysNothingOfItsLeaseAndProvesNothin
                                         .rights = {{.key = "k", .right = Right::kModify}},
                                         .lease_ms = 20'000,
                                         .cluster = "c",
-                                        .proof = "p"};
+                                        .proof = "p",
+                                        .serial = 5,
+                                        .yields = 6};
   ByteWriter out;
   login.Encode(out);
   wire::FencedLoginArgument decoded;
@@ -102,14 +104,18 @@ TEST(FencedLoginTest, ALoginOfAnEarlierBuildSaysNothingOfItsLeaseAndProvesNothin
   EXPECT_EQ(20'000, decoded.lease_ms);
   EXPECT_EQ("c", decoded.cluster);
   EXPECT_EQ("p", decoded.proof);
+  EXPECT_EQ(5, decoded.serial);
+  EXPECT_EQ(6, decoded.yields);
 
-  constexpr std::size_t kProofBytes = 4;
+  constexpr std::size_t kProofBytes = 6;  // With what follows it.
   ByteReader old(out.view().substr(0, out.view().size() - kProofBytes));
   decoded.Decode(old);
   EXPECT_TRUE(old.ok());
   EXPECT_EQ(20'000, decoded.lease_ms);
   EXPECT_EQ("", decoded.cluster);
   EXPECT_EQ("", decoded.proof);
+  EXPECT_EQ(0, decoded.serial);
+  EXPECT_EQ(0, decoded.yields);
 
   constexpr std::size_t kLeaseBytes = 3;
   ByteReader older(out.view().substr(0, out.view().size() - kProofBytes - kLeaseBytes));

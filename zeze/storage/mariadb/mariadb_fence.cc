@@ -57,29 +57,72 @@ std::string Bytes(std::string_view bytes) {
   return fmt::format("x'{}'", FormatClusterId(bytes));
 }
 
-// A row of zeze_fence for each lane: "(7, 0, 3, 0, 1, 'holder', 0, x''), (7, 1, ...)".
+// A row of zeze_fence for each lane: "(7, 0, 3, 0, 1, 'holder', 0, x'', x''), (7, 1, ...)".
 std::string LaneRows(std::int32_t server_id, std::int64_t epoch, bool live,
-                     const std::string& quoted_holder, std::string_view secret) {
+                     const std::string& quoted_holder, std::string_view secret,
+                     std::string_view incarnation) {
   std::string rows;
   for (std::size_t lane = 0; lane < kFenceLaneCount; ++lane) {
-    rows += fmt::format("{}({}, {}, {}, 0, {}, {}, 0, {})", lane == 0 ? "" : ", ", server_id, lane,
-                        epoch, live ? 1 : 0, quoted_holder, Bytes(secret));
+    rows +=
+        fmt::format("{}({}, {}, {}, 0, {}, {}, 0, {}, {})", lane == 0 ? "" : ", ", server_id, lane,
+                    epoch, live ? 1 : 0, quoted_holder, Bytes(secret), Bytes(incarnation));
   }
   return rows;
 }
 
 constexpr std::string_view kInsertLanes =
-    "INSERT INTO zeze_fence (server_id, lane, epoch, flush_seq, live, holder, epoch_lost, secret)"
-    " VALUES ";
+    "INSERT INTO zeze_fence (server_id, lane, epoch, flush_seq, live, holder, epoch_lost, secret,"
+    " incarnation) VALUES ";
 
 // Moves the epoch that an eviction or a start has taken away from its process to the list of those
 // whose lease may not be over. Until the next start the row itself keeps it.
 MariaDbAnswer NoteLostEpoch(MariaDbConnection& connection, std::int32_t server_id) {
   return connection.Query(
-      fmt::format("INSERT INTO zeze_fenced (server_id, epoch) SELECT server_id, epoch_lost FROM"
-                  " zeze_fence WHERE server_id = {} AND lane = 0 AND epoch_lost > 0"
-                  " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
+      fmt::format("INSERT INTO zeze_fenced (server_id, epoch, renew_seq) SELECT server_id,"
+                  " epoch_lost, seq_lost FROM zeze_fence WHERE server_id = {} AND lane = 1"
+                  " AND epoch_lost > 0 ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
                   server_id));
+}
+
+// What a Global wants of epochs up to `epoch_max`, and what they have yielded, is over with them.
+MariaDbAnswer ForgetYields(MariaDbConnection& connection, std::int32_t server_id,
+                           std::int64_t epoch_max) {
+  MariaDbAnswer answer;
+  for (const char* table : {"zeze_wanted", "zeze_yield"}) {
+    answer = connection.Query(fmt::format("DELETE FROM {} WHERE server_id = {} AND epoch <= {}",
+                                          table, server_id, epoch_max));
+    if (!answer.ok()) return answer;
+  }
+  return answer;
+}
+
+// No row affected: the term has passed. Nobody raises it before this transaction has ended.
+MariaDbAnswer HoldTerm(MariaDbConnection& connection, std::int32_t shard, std::int64_t term) {
+  return connection.Query(fmt::format(
+      "UPDATE zeze_global SET uses = uses + 1 WHERE shard = {} AND term = {}", shard, term));
+}
+
+// Whether something saves the live server from its eviction. `lock`: empty, or FOR UPDATE.
+MariaDbAnswer LookForReprieve(MariaDbConnection& connection, std::int32_t server_id,
+                              std::int64_t epoch, std::int32_t shard, const EvictUnless& unless,
+                              std::string_view lock, EvictOutcome& outcome) {
+  const MariaDbAnswer lanes =
+      connection.Query(fmt::format("SELECT flush_seq FROM zeze_fence WHERE server_id = {}"
+                                   " AND lane = 1 AND epoch = {} AND live = 1 {}",
+                                   server_id, epoch, lock));
+  if (!lanes.ok() || lanes.rows.empty()) return lanes;
+  MariaDbAnswer answer = connection.Query(
+      fmt::format("SELECT number, term FROM zeze_yield WHERE server_id = {} AND epoch = {}"
+                  " AND shard = {} {}",
+                  server_id, epoch, shard, lock));
+  if (!answer.ok()) return answer;
+  if (!answer.rows.empty() &&
+      Saves(unless, {.number = answer.number(0, 0), .term = answer.number(0, 1)})) {
+    outcome = EvictOutcome::kYielded;
+  } else if (unless.renewed_since.has_value() && *unless.renewed_since != lanes.number(0, 0)) {
+    outcome = EvictOutcome::kRenewed;
+  }
+  return answer;
 }
 
 MariaDbAnswer ForgetLease(MariaDbConnection& connection, std::int32_t server_id,
@@ -88,13 +131,23 @@ MariaDbAnswer ForgetLease(MariaDbConnection& connection, std::int32_t server_id,
       fmt::format("DELETE FROM zeze_lease WHERE server_id = {} AND epoch = {}", server_id, epoch));
 }
 
+// " AND incarnation NOT IN (x'..', x'..')", or nothing.
+std::string AndHasNotEnded(const FenceStartOptions& options) {
+  std::string list;
+  for (const std::string& ended : options.ended) {
+    if (!ended.empty()) list += fmt::format("{}{}", list.empty() ? "" : ", ", Bytes(ended));
+  }
+  return list.empty() ? "" : fmt::format(" AND incarnation NOT IN ({})", list);
+}
+
 std::string EvictSql(std::int32_t server_id, std::int64_t epoch) {
   // Assignments are made from left to right: all but the last see the old epoch.
   return fmt::format(
       "{}{} ON DUPLICATE KEY UPDATE"
+      " seq_lost = IF(live AND epoch < VALUES(epoch), flush_seq, seq_lost),"
       " epoch_lost = IF(live AND epoch < VALUES(epoch), epoch, epoch_lost),"
       " live = IF(epoch < VALUES(epoch), 0, live), epoch = GREATEST(epoch, VALUES(epoch))",
-      kInsertLanes, LaneRows(server_id, epoch + 1, false, "''", ""));
+      kInsertLanes, LaneRows(server_id, epoch + 1, false, "''", "", ""));
 }
 
 // To a table of an earlier build. Rows that are there have it empty, or 0.
@@ -116,11 +169,11 @@ MariaDbAnswer AddColumn(MariaDbConnection& connection, std::string_view table,
 
 constexpr std::string_view kListLiveSql =
     // UNION leaves out what is in both.
-    "SELECT listed.*, COALESCE(lease_ms, 0), IF(fenced, 0, COALESCE((SELECT flush_seq FROM"
-    " zeze_fence renewed WHERE renewed.lane = 1 AND renewed.server_id = listed.server_id), 0))"
-    " FROM (SELECT server_id, epoch, '' AS holder, 1 AS fenced FROM zeze_fenced UNION"
-    " SELECT server_id, epoch_lost, '', 1 FROM zeze_fence WHERE lane = 0 AND epoch_lost > 0 UNION"
-    " SELECT server_id, epoch, holder, 0 FROM zeze_fence WHERE lane = 0 AND live = 1"
+    "SELECT listed.server_id, listed.epoch, holder, fenced, COALESCE(lease_ms, 0), renew_seq"
+    " FROM (SELECT server_id, epoch, '' AS holder, 1 AS fenced, renew_seq FROM zeze_fenced UNION"
+    " SELECT server_id, epoch_lost, '', 1, seq_lost FROM zeze_fence WHERE lane = 1"
+    " AND epoch_lost > 0 UNION SELECT server_id, epoch, holder, 0, flush_seq FROM zeze_fence"
+    " WHERE lane = 1 AND live = 1"
     ") AS listed LEFT JOIN zeze_lease USING (server_id, epoch) ORDER BY 1, 2";
 
 std::vector<LiveServer> LiveIn(const MariaDbAnswer& answer) {
@@ -253,9 +306,11 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
            " holder TEXT CHARACTER SET utf8mb4 NOT NULL, epoch_lost BIGINT NOT NULL,"
            " changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
            " secret VARBINARY(16) NOT NULL, frozen BIGINT NOT NULL DEFAULT 0,"
+           " incarnation VARBINARY(16) NOT NULL DEFAULT '', seq_lost BIGINT NOT NULL DEFAULT -1,"
+           " yields BIGINT NOT NULL DEFAULT 0,"
            " PRIMARY KEY (server_id, lane)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_fenced (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
-           " PRIMARY KEY (server_id, epoch)) ENGINE=InnoDB",
+           " renew_seq BIGINT NOT NULL DEFAULT -1, PRIMARY KEY (server_id, epoch)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_lease (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
            " lease_ms BIGINT NOT NULL, PRIMARY KEY (server_id, epoch)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_global (shard INT NOT NULL PRIMARY KEY,"
@@ -270,6 +325,12 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
            " home VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
            " home_number BIGINT NOT NULL, frozen BIGINT NOT NULL,"
            " marker VARCHAR(64) NOT NULL) ENGINE=InnoDB",
+           "CREATE TABLE IF NOT EXISTS zeze_wanted (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
+           " shard INT NOT NULL, term BIGINT NOT NULL,"
+           " PRIMARY KEY (server_id, epoch, shard)) ENGINE=InnoDB",
+           "CREATE TABLE IF NOT EXISTS zeze_yield (server_id INT NOT NULL, epoch BIGINT NOT NULL,"
+           " shard INT NOT NULL, number BIGINT NOT NULL, term BIGINT NOT NULL,"
+           " PRIMARY KEY (server_id, epoch, shard)) ENGINE=InnoDB",
            "CREATE TABLE IF NOT EXISTS zeze_session (name VARBINARY(64) NOT NULL PRIMARY KEY,"
            " server_id INT NOT NULL, lane TINYINT NOT NULL, epoch BIGINT NOT NULL,"
            " node VARBINARY(255) NOT NULL) ENGINE=InnoDB",
@@ -281,8 +342,20 @@ MariaDbAnswer MariaDbFence::MakeTables(MariaDbConnection& connection) {
     MariaDbAnswer answer = AddColumn(connection, table, "secret", "VARBINARY(16) NOT NULL");
     if (!answer.ok()) return answer;
   }
-  MariaDbAnswer frozen = AddColumn(connection, "zeze_fence", "frozen", "BIGINT NOT NULL DEFAULT 0");
-  if (!frozen.ok()) return frozen;
+  struct Column {
+    const char* table;
+    const char* name;
+    const char* type;
+  };
+  for (const Column& column :
+       {Column{"zeze_fence", "frozen", "BIGINT NOT NULL DEFAULT 0"},
+        Column{"zeze_fence", "incarnation", "VARBINARY(16) NOT NULL DEFAULT ''"},
+        Column{"zeze_fence", "seq_lost", "BIGINT NOT NULL DEFAULT -1"},
+        Column{"zeze_fence", "yields", "BIGINT NOT NULL DEFAULT 0"},
+        Column{"zeze_fenced", "renew_seq", "BIGINT NOT NULL DEFAULT -1"}}) {
+    MariaDbAnswer answer = AddColumn(connection, column.table, column.name, column.type);
+    if (!answer.ok()) return answer;
+  }
   // Read first: several servers start at once, and only the first has something to write.
   MariaDbAnswer guard = connection.Query("SELECT 1 FROM zeze_global WHERE shard = -1");
   if (!guard.ok() || !guard.rows.empty()) return guard;
@@ -354,12 +427,18 @@ Result<FenceStart> MariaDbFence::Start(const FenceStartOptions& options) {
     started.terms = TermsIn(answer);
     answer = NoteLostEpoch(connection, options.server_id);
     if (!answer.ok()) return answer;
-    // Assignments are made from left to right: the first sees the old epoch.
-    answer = connection.Query(fmt::format(
-        "{}{} ON DUPLICATE KEY UPDATE epoch_lost = IF(live, epoch, 0), epoch = epoch + 1,"
-        " flush_seq = 0, live = 1, holder = VALUES(holder), secret = VALUES(secret)",
-        kInsertLanes,
-        LaneRows(options.server_id, 1, true, connection.Quoted(options.holder), options.secret)));
+    // Assignments are made from left to right: the first see the old epoch. A process that has
+    // ended for certain loses nothing that anybody waits for (rule 62).
+    answer = connection.Query(
+        fmt::format("{}{} ON DUPLICATE KEY UPDATE seq_lost = flush_seq,"
+                    " epoch_lost = IF(live{}, epoch, 0), epoch = epoch + 1,"
+                    " flush_seq = 0, live = 1, holder = VALUES(holder), secret = VALUES(secret),"
+                    " incarnation = VALUES(incarnation)",
+                    kInsertLanes,
+                    LaneRows(options.server_id, 1, true, connection.Quoted(options.holder),
+                             options.secret, options.incarnation),
+                    AndHasNotEnded(options)));
+    if (answer.ok()) answer = ForgetYields(connection, options.server_id, INT64_MAX);
     if (!answer.ok()) return answer;
     answer = NoteLostEpoch(connection, options.server_id);
     if (!answer.ok()) return answer;
@@ -387,9 +466,7 @@ Result<FenceStart> MariaDbFence::Start(const FenceStartOptions& options) {
 }
 
 Result<void> MariaDbFence::Share() {
-  MutexLock lock(mutex_);
-  const FenceOwner owner = owner_;
-  ZEZE_CHECK(owner.epoch != 0);
+  const FenceOwner owner = Owner();
   bool fenced = false;
   Result<void> done = InTransaction("share the database", [&](MariaDbConnection& connection) {
     MariaDbAnswer answer = LockGuard(connection);
@@ -433,6 +510,7 @@ Result<bool> MariaDbFence::EvictSilent(const LiveServer& seen) {
         answer = connection.Query(
             fmt::format("UPDATE zeze_fence SET epoch = epoch + 1, live = 0 WHERE server_id = {}",
                         seen.server_id));
+        if (answer.ok()) answer = ForgetYields(connection, seen.server_id, seen.epoch);
         return answer.ok() ? ForgetLease(connection, seen.server_id, seen.epoch) : answer;
       });
   if (!done.ok()) return done.error();
@@ -440,13 +518,11 @@ Result<bool> MariaDbFence::EvictSilent(const LiveServer& seen) {
 }
 
 Result<void> MariaDbFence::Renew() {
-  return renew_lane_.Flush({});
+  return renew_lane_.Renew();
 }
 
 Result<void> MariaDbFence::Finish() {
-  MutexLock lock(mutex_);
-  const FenceOwner owner = owner_;
-  ZEZE_CHECK(owner.epoch != 0);
+  const FenceOwner owner = Owner();
   std::uint64_t met = 0;
   Result<void> done = InTransaction("end the server", [&](MariaDbConnection& connection) {
     MariaDbAnswer answer = connection.Query(
@@ -455,10 +531,17 @@ Result<void> MariaDbFence::Finish() {
     met = answer.affected_rows;
     // Who was fenced meanwhile stays listed, and so does its lease.
     if (!answer.ok() || met == 0) return answer;
-    return ForgetLease(connection, owner.server_id, owner.epoch);
+    answer = ForgetYields(connection, owner.server_id, owner.epoch);
+    return answer.ok() ? ForgetLease(connection, owner.server_id, owner.epoch) : answer;
   });
   if (!done.ok()) return done;
   return met > 0 ? Result<void>() : SayFenced(owner);
+}
+
+FenceOwner MariaDbFence::Owner() {
+  MutexLock lock(mutex_);
+  ZEZE_CHECK(owner_.epoch != 0);
+  return owner_;
 }
 
 Error MariaDbFence::SayFenced(const FenceOwner& owner) {
@@ -515,28 +598,34 @@ Result<std::vector<LiveServer>> MariaDbFence::ListLive() {
 }
 
 Result<EvictOutcome> MariaDbFence::Evict(std::int32_t server_id, std::int64_t epoch,
-                                         std::int32_t shard, std::int64_t term) {
+                                         std::int32_t shard, std::int64_t term,
+                                         const EvictUnless& unless) {
   RetryPause pause(retry_for_);
   for (;;) {
     EvictOutcome outcome = EvictOutcome::kEvicted;
     bool alone = false;
     const Result<void> checked = InTransaction("evict", [&](MariaDbConnection& connection) {
       outcome = EvictOutcome::kEvicted;
-      MariaDbAnswer answer = connection.Query(fmt::format(
-          "UPDATE zeze_global SET uses = uses + 1 WHERE shard = {} AND term = {}", shard, term));
+      MariaDbAnswer answer = HoldTerm(connection, shard, term);
       if (!answer.ok()) return answer;
       if (answer.affected_rows == 0) {
         outcome = EvictOutcome::kTermPassed;
         return answer;
       }
+      // First without a lock, which a transaction that hangs may have.
+      answer = LookForReprieve(connection, server_id, epoch, shard, unless, "", outcome);
+      if (!answer.ok() || outcome != EvictOutcome::kEvicted) return answer;
       // Only now that the term is held: who was deposed ends nobody's sessions.
       answer = EndMariaDbSessions(connection, server_id, epoch);
       alone = connection.is_galera();
       if (!answer.ok() || alone) return answer;
-      return connection.Query(EvictSql(server_id, epoch));
+      answer = LookForReprieve(connection, server_id, epoch, shard, unless, "FOR UPDATE", outcome);
+      if (!answer.ok() || outcome != EvictOutcome::kEvicted) return answer;
+      answer = connection.Query(EvictSql(server_id, epoch));
+      return answer.ok() ? ForgetYields(connection, server_id, epoch) : answer;
     });
     if (!checked.ok()) return checked.error();
-    if (!alone || outcome == EvictOutcome::kTermPassed) return outcome;
+    if (!alone || outcome != EvictOutcome::kEvicted) return outcome;
     const Result<void> raised = RaiseEpochAlone(server_id, epoch);
     if (raised.ok()) return outcome;
     // It does no harm twice, so an unknown end is a reason to repeat it too.
@@ -570,6 +659,81 @@ Result<void> MariaDbFence::RaiseEpochAlone(std::int32_t server_id, std::int64_t 
   if (!row.ok()) return FenceError(ErrorCode::kUnknownOutcome, "evict", row.error().message());
   if (row.value().epoch > epoch) return {};
   return FenceError(ErrorCode::kConflict, "evict", "another node's changes came first");
+}
+
+Result<std::map<std::int32_t, std::int64_t>> MariaDbFence::Wanted() {
+  const FenceOwner owner = Owner();
+  Result<MariaDbAnswer> answer =
+      Query(fmt::format("SELECT shard, term FROM zeze_wanted WHERE server_id = {} AND epoch = {}",
+                        owner.server_id, owner.epoch));
+  if (!answer.ok()) return answer.error();
+  return TermsIn(answer.value());
+}
+
+Result<void> MariaDbFence::Yield(std::int32_t shard, const YieldMark& mark) {
+  const FenceOwner owner = Owner();
+  bool fenced = false;
+  Result<void> done = InTransaction("yield a shard", [&](MariaDbConnection& connection) {
+    // A change of the row, not only a lock: locks do not reach the other nodes of a Galera cluster.
+    MariaDbAnswer answer = connection.Query(
+        fmt::format("UPDATE zeze_fence SET yields = yields + 1 WHERE server_id = {} AND epoch = {}"
+                    " AND live = 1 AND lane = 1",
+                    owner.server_id, owner.epoch));
+    fenced = answer.ok() && answer.affected_rows == 0;
+    if (!answer.ok() || fenced) return answer;
+    // Assignments are made from left to right: `term` sees the old number.
+    return connection.Query(
+        fmt::format("INSERT INTO zeze_yield (server_id, epoch, shard, number, term)"
+                    " VALUES ({}, {}, {}, {}, {}) ON DUPLICATE KEY UPDATE"
+                    " term = IF(number < VALUES(number), VALUES(term), term),"
+                    " number = GREATEST(number, VALUES(number))",
+                    owner.server_id, owner.epoch, shard, mark.number, mark.term));
+  });
+  if (!done.ok() || !fenced) return done;
+  return SayFenced(owner);
+}
+
+Result<bool> MariaDbFence::Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                                std::int64_t term) {
+  bool current = false;
+  const Result<void> done = InTransaction("want a shard", [&](MariaDbConnection& connection) {
+    MariaDbAnswer answer = HoldTerm(connection, shard, term);
+    current = answer.ok() && answer.affected_rows > 0;
+    if (!current) return answer;
+    return connection.Query(fmt::format(
+        "INSERT INTO zeze_wanted (server_id, epoch, shard, term) SELECT server_id, epoch, {}, {}"
+        " FROM zeze_fence WHERE server_id = {} AND epoch = {} AND live = 1 AND lane = 0"
+        " ON DUPLICATE KEY UPDATE term = VALUES(term)",
+        shard, term, server_id, epoch));
+  });
+  if (!done.ok()) return done.error();
+  return current;
+}
+
+Result<void> MariaDbFence::Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                                  std::int64_t term) {
+  return InTransaction("want a shard no longer", [&](MariaDbConnection& connection) {
+    return connection.Query(
+        fmt::format("DELETE FROM zeze_wanted WHERE server_id = {} AND epoch = {} AND shard = {}"
+                    " AND term = {}",
+                    server_id, epoch, shard, term));
+  });
+}
+
+Result<std::vector<YieldedServer>> MariaDbFence::Yields(std::int32_t shard) {
+  Result<MariaDbAnswer> answer =
+      Query(fmt::format("SELECT server_id, epoch, number, term FROM zeze_yield WHERE shard = {}"
+                        " ORDER BY server_id",
+                        shard));
+  if (!answer.ok()) return answer.error();
+  std::vector<YieldedServer> yielded;
+  for (std::size_t row = 0; row < answer.value().rows.size(); ++row) {
+    yielded.push_back(
+        {.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
+         .epoch = answer.value().number(row, 1),
+         .mark = {.number = answer.value().number(row, 2), .term = answer.value().number(row, 3)}});
+  }
+  return yielded;
 }
 
 Result<void> MariaDbFence::LeaseOver(std::int32_t server_id, std::int64_t epoch) {

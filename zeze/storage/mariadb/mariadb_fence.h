@@ -2,11 +2,14 @@
 //
 //   zeze_cluster  one row: what all processes must agree on, see zeze/storage/cluster.h
 //   zeze_table    the id of each table, by the name of its relation
-//   zeze_fence    a row for each server and lane: epoch, flush_seq, live, holder, secret
-//   zeze_fenced   fenced epochs whose lease nobody has seen to be over
+//   zeze_fence    a row for each server and lane: epoch, flush_seq, live, holder, secret,
+//                 incarnation; epoch_lost and seq_lost: what it was before an eviction
+//   zeze_fenced   fenced epochs whose lease nobody has seen to be over, and their renewals
 //   zeze_lease    how long the lease of an epoch lasts, if it said so. A table of its own, by
 //                 epoch: servers and Globals of earlier builds, which do not know it, spoil nothing
 //   zeze_global   a row for each shard: term, holder, uses, secret; and the guard row, shard -1
+//   zeze_wanted   live epochs that a Global wants to yield its shard, with its term (rule 64)
+//   zeze_yield    the last mark of an epoch for each shard (rule 65)
 //   zeze_home     one row: which copy of the database counts, see zeze/storage/sql/database_copy.h
 //   zeze_session  which user locks name the sessions of a server, see mariadb_flush.h
 //
@@ -67,7 +70,14 @@ class MariaDbFence final : public Fence {
   Result<std::int64_t> RaiseTerm(const GlobalStart& start) override;
   Result<std::vector<LiveServer>> ListLive() override;
   Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                             std::int64_t term) override;
+                             std::int64_t term, const EvictUnless& unless) override;
+  Result<std::map<std::int32_t, std::int64_t>> Wanted() override;
+  Result<void> Yield(std::int32_t shard, const YieldMark& mark) override;
+  Result<bool> Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                    std::int64_t term) override;
+  Result<void> Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                      std::int64_t term) override;
+  Result<std::vector<YieldedServer>> Yields(std::int32_t shard) override;
   Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
   Result<ServerRow> Read(std::int32_t server_id) override;
   Result<std::map<std::int32_t, std::int64_t>> Terms() override;
@@ -88,6 +98,7 @@ class MariaDbFence final : public Fence {
   // One try of an eviction whose term is in order. kConflict: it collided.
   Result<void> RaiseEpochAlone(std::int32_t server_id, std::int64_t epoch);
   Result<MariaDbAnswer> Query(const std::string& sql);
+  FenceOwner Owner();
   // Why this process may not write any more.
   Error SayFenced(const FenceOwner& owner);
 

@@ -83,7 +83,9 @@ class FencedMariaDbHome final : public FencedHome {
     server_.RunSql(
         urls_.front(),
         "DROP TABLE zeze_lease; DROP TABLE zeze_cluster; DROP TABLE zeze_table;"
-        "ALTER TABLE zeze_fence DROP COLUMN secret; ALTER TABLE zeze_global DROP COLUMN secret");
+        "ALTER TABLE zeze_fence DROP COLUMN secret; ALTER TABLE zeze_global DROP COLUMN secret;"
+        "ALTER TABLE zeze_fence DROP COLUMN incarnation, DROP COLUMN seq_lost, DROP COLUMN yields;"
+        "DROP TABLE zeze_wanted, zeze_yield; ALTER TABLE zeze_fenced DROP COLUMN renew_seq");
     return true;
   }
 

@@ -86,11 +86,11 @@ TEST_F(FenceTableTest, EvictsOnceAndNeverASuccessor) {
   const std::int64_t epoch = Start(7);
   const std::int64_t term = fences_.RaiseTerm(0);
 
-  EXPECT_EQ(fences_.Evict(7, epoch, 0, term), EvictOutcome::kEvicted);
-  EXPECT_EQ(fences_.Evict(7, epoch, 0, term), EvictOutcome::kEvicted);
+  EXPECT_EQ(fences_.Evict(7, epoch, 0, term, {}), EvictOutcome::kEvicted);
+  EXPECT_EQ(fences_.Evict(7, epoch, 0, term, {}), EvictOutcome::kEvicted);
   EXPECT_EQ(fences_.Read(7).epoch, epoch + 1);
   const std::int64_t successor = Start(7);
-  EXPECT_EQ(fences_.Evict(7, epoch, 0, term), EvictOutcome::kEvicted);
+  EXPECT_EQ(fences_.Evict(7, epoch, 0, term, {}), EvictOutcome::kEvicted);
 
   EXPECT_FALSE(Flush(epoch, 1));
   EXPECT_TRUE(Flush(successor, 1));
@@ -100,7 +100,7 @@ TEST_F(FenceTableTest, EvictsOnceAndNeverASuccessor) {
 TEST_F(FenceTableTest, EvictsAServerThatIsNotKnownYet) {
   const std::int64_t term = fences_.RaiseTerm(0);
 
-  EXPECT_EQ(fences_.Evict(7, 5, 0, term), EvictOutcome::kEvicted);
+  EXPECT_EQ(fences_.Evict(7, 5, 0, term, {}), EvictOutcome::kEvicted);
 
   EXPECT_EQ(Start(7), 7);
 }
@@ -110,8 +110,8 @@ TEST_F(FenceTableTest, RefusesAnEvictionUnderAnOldTerm) {
   const std::int64_t old_term = fences_.RaiseTerm(0);
   fences_.RaiseTerm(0);
 
-  EXPECT_EQ(fences_.Evict(7, epoch, 0, old_term), EvictOutcome::kTermPassed);
-  EXPECT_EQ(fences_.Evict(7, epoch, 1, old_term), EvictOutcome::kTermPassed);
+  EXPECT_EQ(fences_.Evict(7, epoch, 0, old_term, {}), EvictOutcome::kTermPassed);
+  EXPECT_EQ(fences_.Evict(7, epoch, 1, old_term, {}), EvictOutcome::kTermPassed);
   EXPECT_TRUE(Flush(epoch, 1));
 }
 
@@ -129,7 +129,7 @@ TEST_F(FenceTableTest, KeepsTheLeaseOfEachEpoch) {
   const std::int64_t term = fences_.RaiseTerm(0);
   ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "a", .lease = milliseconds(9000)}).ok());
   ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "b", .lease = milliseconds(1000)}).ok());
-  fences_.Evict(7, 2, 0, term);
+  fences_.Evict(7, 2, 0, term, {});
   ASSERT_TRUE(fences_.Start({.server_id = 7, .holder = "c"}).ok());
 
   EXPECT_EQ(fences_.ListLive(), (std::vector<LiveServer>{{7, 1, "", true, milliseconds(9000)},

@@ -150,8 +150,7 @@ class MemoryFence final : public Fence {
     MutexLock lock(database_.mutex);
     ZEZE_CHECK(epoch_ != 0);
     if (database_.fences.Share(server_id_, epoch_)) return {};
-    return FencedError(server_id_, epoch_,
-                       database_.fences.ReadLane(server_id_, FenceLane::kFlush));
+    return SayFenced();
   }
 
   Result<std::vector<LiveServer>> InTheWay(const FenceStartOptions& options) override {
@@ -174,8 +173,7 @@ class MemoryFence final : public Fence {
     MutexLock lock(database_.mutex);
     ZEZE_CHECK(epoch_ != 0);
     if (database_.fences.Finish(server_id_, epoch_)) return {};
-    return FencedError(server_id_, epoch_,
-                       database_.fences.ReadLane(server_id_, FenceLane::kFlush));
+    return SayFenced();
   }
 
   Result<std::int64_t> RaiseTerm(const GlobalStart& start) override {
@@ -224,9 +222,40 @@ class MemoryFence final : public Fence {
   }
 
   Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                             std::int64_t term) override {
+                             std::int64_t term, const EvictUnless& unless) override {
     MutexLock lock(database_.mutex);
-    return database_.fences.Evict(server_id, epoch, shard, term);
+    return database_.fences.Evict(server_id, epoch, shard, term, unless);
+  }
+
+  Result<std::map<std::int32_t, std::int64_t>> Wanted() override {
+    MutexLock lock(database_.mutex);
+    ZEZE_CHECK(epoch_ != 0);
+    return database_.fences.Wanted(server_id_, epoch_);
+  }
+
+  Result<void> Yield(std::int32_t shard, const YieldMark& mark) override {
+    MutexLock lock(database_.mutex);
+    ZEZE_CHECK(epoch_ != 0);
+    if (database_.fences.Yield(server_id_, epoch_, shard, mark)) return {};
+    return SayFenced();
+  }
+
+  Result<bool> Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                    std::int64_t term) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.Want(server_id, epoch, shard, term);
+  }
+
+  Result<void> Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                      std::int64_t term) override {
+    MutexLock lock(database_.mutex);
+    database_.fences.Unwant(server_id, epoch, shard, term);
+    return {};
+  }
+
+  Result<std::vector<YieldedServer>> Yields(std::int32_t shard) override {
+    MutexLock lock(database_.mutex);
+    return database_.fences.Yields(shard);
   }
 
   Result<ServerRow> Read(std::int32_t server_id) override {
@@ -247,6 +276,11 @@ class MemoryFence final : public Fence {
   }
 
  private:
+  Error SayFenced() const ZEZE_REQUIRES(database_.mutex) {
+    return FencedError(server_id_, epoch_,
+                       database_.fences.ReadLane(server_id_, FenceLane::kFlush));
+  }
+
   Result<void> Pass(FenceLane lane) ZEZE_REQUIRES(database_.mutex) {
     std::int64_t& seq = seqs_.at(static_cast<std::size_t>(lane));
     if (!database_.fences.Flush(server_id_, lane, epoch_, seq + 1)) {

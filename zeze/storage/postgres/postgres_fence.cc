@@ -56,12 +56,34 @@ PostgresAnswer LockGuard(PostgresConnection& connection, std::string_view mode) 
   return answer;
 }
 
-// The rows of all lanes in one order, so that two of us never wait for each other.
-PostgresAnswer LockLanes(PostgresConnection& connection, std::int32_t server_id) {
+// The rows of all lanes in one order, so that two of us never wait for each other: epoch, number of
+// the last flush, live or not, incarnation in hexadecimal digits.
+PostgresAnswer ReadLanes(PostgresConnection& connection, std::int32_t server_id,
+                         std::string_view lock) {
   const std::array<Parameter, 1> parameters = {Parameter::Number(server_id)};
   return connection.Execute(
-      "SELECT epoch FROM zeze_fence WHERE server_id = $1::int ORDER BY lane FOR UPDATE",
+      fmt::format("SELECT epoch, flush_seq, live::int, encode(incarnation, 'hex') FROM zeze_fence"
+                  " WHERE server_id = $1::int ORDER BY lane {}",
+                  lock),
       parameters);
+}
+
+PostgresAnswer LockLanes(PostgresConnection& connection, std::int32_t server_id) {
+  return ReadLanes(connection, server_id, "FOR UPDATE");
+}
+
+// What a Global wants of epochs up to `epoch_max`, and what they have yielded, is over with them.
+PostgresAnswer ForgetYields(PostgresConnection& connection, std::int32_t server_id,
+                            std::int64_t epoch_max) {
+  const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
+                                               Parameter::Number(epoch_max)};
+  for (const char* sql :
+       {"DELETE FROM zeze_wanted WHERE server_id = $1::int AND epoch <= $2::bigint",
+        "DELETE FROM zeze_yield WHERE server_id = $1::int AND epoch <= $2::bigint"}) {
+    PostgresAnswer answer = connection.Execute(sql, parameters);
+    if (!answer.ok()) return answer;
+  }
+  return {};
 }
 
 // Notes the process that loses its epoch, up to `epoch_max`, if it was live.
@@ -70,24 +92,66 @@ PostgresAnswer NoteFenced(PostgresConnection& connection, std::int32_t server_id
   const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
                                                Parameter::Number(epoch_max)};
   return connection.Execute(
-      "INSERT INTO zeze_fenced (server_id, epoch) SELECT server_id, epoch FROM zeze_fence"
-      " WHERE server_id = $1::int AND lane = 0 AND live AND epoch <= $2::bigint"
+      "INSERT INTO zeze_fenced (server_id, epoch, renew_seq) SELECT server_id, epoch, flush_seq"
+      " FROM zeze_fence WHERE server_id = $1::int AND lane = 1 AND live AND epoch <= $2::bigint"
       " ON CONFLICT DO NOTHING",
       parameters);
 }
 
+// No row: the term has passed. Nobody raises it before this transaction has ended.
+PostgresAnswer ShareTerm(PostgresConnection& connection, std::int32_t shard, std::int64_t term) {
+  const std::array<Parameter, 2> parameters = {Parameter::Number(shard), Parameter::Number(term)};
+  return connection.Execute(
+      "SELECT 1 FROM zeze_global WHERE shard = $1::int AND term = $2::bigint FOR SHARE",
+      parameters);
+}
+
+// Whether something saves the live server from its eviction, by its lanes as they were read.
+PostgresAnswer LookForReprieve(PostgresConnection& connection, PostgresAnswer lanes,
+                               std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                               const EvictUnless& unless, EvictOutcome& outcome) {
+  constexpr auto kRenew = static_cast<int>(FenceLane::kRenew);
+  const bool live = lanes.ok() && lanes.row_count() > kRenew && lanes.number(kRenew, 0) == epoch &&
+                    lanes.number(kRenew, 2) != 0;
+  if (!live) return lanes;
+  const std::array<Parameter, 3> parameters = {Parameter::Number(server_id),
+                                               Parameter::Number(epoch), Parameter::Number(shard)};
+  PostgresAnswer answer = connection.Execute(
+      "SELECT number, term FROM zeze_yield WHERE server_id = $1::int AND epoch = $2::bigint"
+      " AND shard = $3::int",
+      parameters);
+  if (!answer.ok()) return answer;
+  if (answer.row_count() > 0 &&
+      Saves(unless, {.number = answer.number(0, 0), .term = answer.number(0, 1)})) {
+    outcome = EvictOutcome::kYielded;
+  } else if (unless.renewed_since.has_value() && *unless.renewed_since != lanes.number(kRenew, 1)) {
+    outcome = EvictOutcome::kRenewed;
+  }
+  return answer;
+}
+
+// `lanes` is the answer of LockLanes.
+bool PredecessorHasEnded(const PostgresAnswer& lanes, const FenceStartOptions& options) {
+  return lanes.row_count() > 0 &&
+         std::any_of(options.ended.begin(), options.ended.end(), [&](const std::string& ended) {
+           return !ended.empty() && FormatClusterId(ended) == lanes.bytes(0, 3);
+         });
+}
+
 PostgresAnswer RaiseEpoch(PostgresConnection& connection, const FenceStartOptions& options,
                           std::int64_t& epoch) {
-  const std::array<Parameter, 4> parameters = {
+  const std::array<Parameter, 5> parameters = {
       Parameter::Number(options.server_id), Parameter::Text(options.holder),
       Parameter::Number(static_cast<std::int64_t>(kFenceLaneCount) - 1),
-      Parameter::Bytes(options.secret)};
+      Parameter::Bytes(options.secret), Parameter::Bytes(options.incarnation)};
   PostgresAnswer answer = connection.Execute(
-      "INSERT INTO zeze_fence AS old (server_id, lane, epoch, flush_seq, live, holder, secret)"
-      " SELECT $1::int, lane, 1, 0, true, $2::text, $4::bytea"
+      "INSERT INTO zeze_fence AS old"
+      " (server_id, lane, epoch, flush_seq, live, holder, secret, incarnation)"
+      " SELECT $1::int, lane, 1, 0, true, $2::text, $4::bytea, $5::bytea"
       " FROM generate_series(0, $3::int) AS lane"
       " ON CONFLICT (server_id, lane) DO UPDATE SET epoch = old.epoch + 1, flush_seq = 0,"
-      " live = true, holder = excluded.holder, secret = excluded.secret, changed = now()"
+      " live = true, holder = excluded.holder, secret = excluded.secret,"
+      " incarnation = excluded.incarnation, changed = now()"
       " RETURNING epoch",
       parameters);
   if (!answer.ok()) return answer;
@@ -123,7 +187,7 @@ PostgresAnswer ForgetLease(PostgresConnection& connection, std::int32_t server_i
 }
 
 const std::string kListLiveSql =
-    "SELECT server_id, epoch, '', 1, coalesce(lease_ms, 0), 0"
+    "SELECT server_id, epoch, '', 1, coalesce(lease_ms, 0), renew_seq"
     " FROM zeze_fenced LEFT JOIN zeze_lease USING (server_id, epoch) UNION ALL"
     " SELECT server_id, epoch, holder, 0, coalesce(lease_ms, 0),"
     " coalesce((SELECT flush_seq FROM zeze_fence renewed WHERE renewed.lane = 1"
@@ -322,7 +386,10 @@ Result<FenceStart> PostgresFence::Start(const FenceStartOptions& options) {
     started.terms = TermsIn(answer);
     answer = LockLanes(connection, options.server_id);
     if (!answer.ok()) return answer;
-    answer = NoteFenced(connection, options.server_id, INT64_MAX);
+    if (!PredecessorHasEnded(answer, options)) {
+      answer = NoteFenced(connection, options.server_id, INT64_MAX);
+    }
+    if (answer.ok()) answer = ForgetYields(connection, options.server_id, INT64_MAX);
     if (!answer.ok()) return answer;
     answer = RaiseEpoch(connection, options, started.epoch);
     if (answer.ok() && cluster.has_value() && IsExclusive(options)) {
@@ -342,9 +409,7 @@ Result<FenceStart> PostgresFence::Start(const FenceStartOptions& options) {
 }
 
 Result<void> PostgresFence::Share() {
-  MutexLock lock(mutex_);
-  const FenceOwner owner = owner_;
-  ZEZE_CHECK(owner.epoch != 0);
+  const FenceOwner owner = Owner();
   bool fenced = false;
   Result<void> done = InTransaction("share the database", [&](PostgresConnection& connection) {
     const std::array<Parameter, 2> parameters = {Parameter::Number(owner.server_id),
@@ -389,20 +454,21 @@ Result<bool> PostgresFence::EvictSilent(const LiveServer& seen) {
             " AND renewed.lane = 1 AND renewed.flush_seq = $3::bigint)",
             parameters);
         evicted = answer.ok() && answer.affected_rows() > 0;
-        return evicted ? ForgetLease(connection, seen.server_id, seen.epoch) : std::move(answer);
+        if (!evicted) return answer;
+        answer = ForgetYields(connection, seen.server_id, seen.epoch);
+        return answer.ok() ? ForgetLease(connection, seen.server_id, seen.epoch)
+                           : std::move(answer);
       });
   if (!done.ok()) return done.error();
   return evicted;
 }
 
 Result<void> PostgresFence::Renew() {
-  return renew_lane_.Flush({});
+  return renew_lane_.Renew();
 }
 
 Result<void> PostgresFence::Finish() {
-  MutexLock lock(mutex_);
-  const FenceOwner owner = owner_;
-  ZEZE_CHECK(owner.epoch != 0);
+  const FenceOwner owner = Owner();
   std::int64_t changed = 0;
   Result<void> done = InTransaction("end the server", [&](PostgresConnection& connection) {
     PostgresAnswer answer = LockLanes(connection, owner.server_id);
@@ -416,10 +482,18 @@ Result<void> PostgresFence::Finish() {
     if (!answer.ok()) return answer;
     changed = answer.affected_rows();
     // Who was fenced meanwhile stays listed, and so does its lease.
-    return changed > 0 ? ForgetLease(connection, owner.server_id, owner.epoch) : std::move(answer);
+    if (changed == 0) return answer;
+    answer = ForgetYields(connection, owner.server_id, owner.epoch);
+    return answer.ok() ? ForgetLease(connection, owner.server_id, owner.epoch) : std::move(answer);
   });
   if (!done.ok()) return done;
   return changed > 0 ? Result<void>() : SayFenced(owner);
+}
+
+FenceOwner PostgresFence::Owner() {
+  MutexLock lock(mutex_);
+  ZEZE_CHECK(owner_.epoch != 0);
+  return owner_;
 }
 
 Error PostgresFence::SayFenced(const FenceOwner& owner) {
@@ -476,25 +550,29 @@ Result<std::vector<LiveServer>> PostgresFence::ListLive() {
 }
 
 Result<EvictOutcome> PostgresFence::Evict(std::int32_t server_id, std::int64_t epoch,
-                                          std::int32_t shard, std::int64_t term) {
+                                          std::int32_t shard, std::int64_t term,
+                                          const EvictUnless& unless) {
   EvictOutcome outcome = EvictOutcome::kEvicted;
   const Result<void> done = InTransaction("evict", [&](PostgresConnection& connection) {
     outcome = EvictOutcome::kEvicted;
-    const std::array<Parameter, 2> shard_term = {Parameter::Number(shard), Parameter::Number(term)};
-    PostgresAnswer answer = connection.Execute(
-        "SELECT 1 FROM zeze_global WHERE shard = $1::int AND term = $2::bigint FOR SHARE",
-        shard_term);
+    PostgresAnswer answer = ShareTerm(connection, shard, term);
     if (!answer.ok()) return answer;
     if (answer.row_count() == 0) {
       outcome = EvictOutcome::kTermPassed;
       return answer;
     }
+    // First without a lock, which a transaction that hangs may have.
+    answer = LookForReprieve(connection, ReadLanes(connection, server_id, ""), server_id, epoch,
+                             shard, unless, outcome);
+    if (!answer.ok() || outcome != EvictOutcome::kEvicted) return answer;
     // Only now that the term is held: who was deposed ends nobody's sessions.
     answer = EndPostgresSessions(connection, server_id, epoch);
     if (!answer.ok()) return answer;
-    answer = LockLanes(connection, server_id);
-    if (!answer.ok()) return answer;
+    answer = LookForReprieve(connection, LockLanes(connection, server_id), server_id, epoch, shard,
+                             unless, outcome);
+    if (!answer.ok() || outcome != EvictOutcome::kEvicted) return answer;
     answer = NoteFenced(connection, server_id, epoch);
+    if (answer.ok()) answer = ForgetYields(connection, server_id, epoch);
     if (!answer.ok()) return answer;
     const std::array<Parameter, 3> parameters = {
         Parameter::Number(server_id), Parameter::Number(epoch + 1),
@@ -509,6 +587,92 @@ Result<EvictOutcome> PostgresFence::Evict(std::int32_t server_id, std::int64_t e
   });
   if (!done.ok()) return done.error();
   return outcome;
+}
+
+Result<std::map<std::int32_t, std::int64_t>> PostgresFence::Wanted() {
+  const FenceOwner owner = Owner();
+  const std::array<Parameter, 2> parameters = {Parameter::Number(owner.server_id),
+                                               Parameter::Number(owner.epoch)};
+  Result<PostgresAnswer> answer =
+      Query("SELECT shard, term FROM zeze_wanted WHERE server_id = $1::int AND epoch = $2::bigint",
+            parameters);
+  if (!answer.ok()) return answer.error();
+  return TermsIn(answer.value());
+}
+
+Result<void> PostgresFence::Yield(std::int32_t shard, const YieldMark& mark) {
+  const FenceOwner owner = Owner();
+  bool fenced = false;
+  Result<void> done = InTransaction("yield a shard", [&](PostgresConnection& connection) {
+    const std::array<Parameter, 5> parameters = {
+        Parameter::Number(owner.server_id), Parameter::Number(owner.epoch),
+        Parameter::Number(shard), Parameter::Number(mark.number), Parameter::Number(mark.term)};
+    PostgresAnswer answer = connection.Execute(
+        "SELECT 1 FROM zeze_fence WHERE server_id = $1::int AND epoch = $2::bigint AND live"
+        " AND lane = 1 FOR UPDATE",
+        std::span(parameters).first(2));
+    fenced = answer.ok() && answer.row_count() == 0;
+    if (!answer.ok() || fenced) return answer;
+    return connection.Execute(
+        "INSERT INTO zeze_yield AS old (server_id, epoch, shard, number, term)"
+        " VALUES ($1::int, $2::bigint, $3::int, $4::bigint, $5::bigint)"
+        " ON CONFLICT (server_id, epoch, shard) DO UPDATE SET number = excluded.number,"
+        " term = excluded.term WHERE old.number < excluded.number",
+        parameters);
+  });
+  if (!done.ok() || !fenced) return done;
+  return SayFenced(owner);
+}
+
+Result<bool> PostgresFence::Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                                 std::int64_t term) {
+  bool current = false;
+  const Result<void> done = InTransaction("want a shard", [&](PostgresConnection& connection) {
+    PostgresAnswer answer = ShareTerm(connection, shard, term);
+    current = answer.ok() && answer.row_count() > 0;
+    if (!current) return answer;
+    const std::array<Parameter, 4> parameters = {Parameter::Number(server_id),
+                                                 Parameter::Number(epoch), Parameter::Number(shard),
+                                                 Parameter::Number(term)};
+    return connection.Execute(
+        "INSERT INTO zeze_wanted (server_id, epoch, shard, term)"
+        " SELECT server_id, epoch, $3::int, $4::bigint FROM zeze_fence"
+        " WHERE server_id = $1::int AND epoch = $2::bigint AND live AND lane = 0"
+        " ON CONFLICT (server_id, epoch, shard) DO UPDATE SET term = excluded.term",
+        parameters);
+  });
+  if (!done.ok()) return done.error();
+  return current;
+}
+
+Result<void> PostgresFence::Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                                   std::int64_t term) {
+  return InTransaction("want a shard no longer", [&](PostgresConnection& connection) {
+    const std::array<Parameter, 4> parameters = {Parameter::Number(server_id),
+                                                 Parameter::Number(epoch), Parameter::Number(shard),
+                                                 Parameter::Number(term)};
+    return connection.Execute(
+        "DELETE FROM zeze_wanted WHERE server_id = $1::int AND epoch = $2::bigint"
+        " AND shard = $3::int AND term = $4::bigint",
+        parameters);
+  });
+}
+
+Result<std::vector<YieldedServer>> PostgresFence::Yields(std::int32_t shard) {
+  const std::array<Parameter, 1> parameters = {Parameter::Number(shard)};
+  Result<PostgresAnswer> answer = Query(
+      "SELECT server_id, epoch, number, term FROM zeze_yield WHERE shard = $1::int"
+      " ORDER BY server_id",
+      parameters);
+  if (!answer.ok()) return answer.error();
+  std::vector<YieldedServer> yielded;
+  for (int row = 0; row < answer.value().row_count(); ++row) {
+    yielded.push_back(
+        {.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
+         .epoch = answer.value().number(row, 1),
+         .mark = {.number = answer.value().number(row, 2), .term = answer.value().number(row, 3)}});
+  }
+  return yielded;
 }
 
 Result<void> PostgresFence::LeaseOver(std::int32_t server_id, std::int64_t epoch) {

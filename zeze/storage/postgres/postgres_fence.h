@@ -2,11 +2,13 @@
 //
 //   zeze_cluster one row: what all processes must agree on, see zeze/storage/cluster.h
 //   zeze_table   the id of each table, by the name of its relation
-//   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder, secret
-//   zeze_fenced  fenced epochs whose lease nobody has seen to be over
+//   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder, secret, incarnation
+//   zeze_fenced  fenced epochs whose lease nobody has seen to be over, and their renewals
 //   zeze_lease   how long the lease of an epoch lasts, if it said so. A table of its own, by epoch:
 //                servers and Globals of earlier builds, which do not know it, spoil nothing
 //   zeze_global  a row for each shard: term, holder, secret; and the guard row, shard -1
+//   zeze_wanted  live epochs that a Global wants to yield its shard, with its term (rule 64)
+//   zeze_yield   the last mark of a live epoch for each shard (rule 65)
 //   zeze_home    one row: which copy of the database counts, see zeze/storage/sql/database_copy.h
 //
 // Start holds the guard row with a share lock while it compares its configuration, reads the terms
@@ -60,7 +62,14 @@ class PostgresFence final : public Fence {
   Result<std::int64_t> RaiseTerm(const GlobalStart& start) override;
   Result<std::vector<LiveServer>> ListLive() override;
   Result<EvictOutcome> Evict(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                             std::int64_t term) override;
+                             std::int64_t term, const EvictUnless& unless) override;
+  Result<std::map<std::int32_t, std::int64_t>> Wanted() override;
+  Result<void> Yield(std::int32_t shard, const YieldMark& mark) override;
+  Result<bool> Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                    std::int64_t term) override;
+  Result<void> Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
+                      std::int64_t term) override;
+  Result<std::vector<YieldedServer>> Yields(std::int32_t shard) override;
   Result<void> LeaseOver(std::int32_t server_id, std::int64_t epoch) override;
   Result<ServerRow> Read(std::int32_t server_id) override;
   Result<std::map<std::int32_t, std::int64_t>> Terms() override;
@@ -88,21 +97,30 @@ class PostgresFence final : public Fence {
       "CREATE TABLE IF NOT EXISTS zeze_home (one int PRIMARY KEY CHECK (one = 1),"
       " home text NOT NULL, home_number bigint NOT NULL, frozen bigint NOT NULL,"
       " marker text NOT NULL);"
+      "CREATE TABLE IF NOT EXISTS zeze_wanted (server_id int, epoch bigint, shard int,"
+      " term bigint NOT NULL, PRIMARY KEY (server_id, epoch, shard));"
+      "CREATE TABLE IF NOT EXISTS zeze_yield (server_id int, epoch bigint, shard int,"
+      " number bigint NOT NULL, term bigint NOT NULL, PRIMARY KEY (server_id, epoch, shard));"
       // Of earlier builds. Rows that are there have no secret; no row without one can be added.
       "ALTER TABLE zeze_fence ADD COLUMN IF NOT EXISTS secret bytea NOT NULL DEFAULT '';"
       "ALTER TABLE zeze_fence ALTER COLUMN secret DROP DEFAULT;"
       "ALTER TABLE zeze_fence ADD COLUMN IF NOT EXISTS frozen bigint NOT NULL DEFAULT 0;"
+      "ALTER TABLE zeze_fence ADD COLUMN IF NOT EXISTS incarnation bytea NOT NULL DEFAULT '';"
+      "ALTER TABLE zeze_fenced ADD COLUMN IF NOT EXISTS renew_seq bigint NOT NULL DEFAULT -1;"
       "ALTER TABLE zeze_global ADD COLUMN IF NOT EXISTS secret bytea NOT NULL DEFAULT '';"
       "ALTER TABLE zeze_global ALTER COLUMN secret DROP DEFAULT;";
   // Whether all of that is there.
   static constexpr const char* kTablesExistSql =
       "to_regclass('zeze_fenced') IS NOT NULL AND to_regclass('zeze_lease') IS NOT NULL"
       " AND to_regclass('zeze_cluster') IS NOT NULL AND to_regclass('zeze_table') IS NOT NULL"
-      " AND to_regclass('zeze_home') IS NOT NULL"
+      " AND to_regclass('zeze_home') IS NOT NULL AND to_regclass('zeze_wanted') IS NOT NULL"
+      " AND to_regclass('zeze_yield') IS NOT NULL"
       " AND (SELECT count(*) FROM pg_attribute WHERE attname = 'secret' AND NOT atthasdef"
       " AND attrelid IN (to_regclass('zeze_fence'), to_regclass('zeze_global'))) = 2"
-      " AND EXISTS (SELECT 1 FROM pg_attribute WHERE attname = 'frozen'"
-      " AND attrelid = to_regclass('zeze_fence'))";
+      " AND (SELECT count(*) FROM pg_attribute WHERE attname IN ('frozen', 'incarnation')"
+      " AND attrelid = to_regclass('zeze_fence')) = 2"
+      " AND EXISTS (SELECT 1 FROM pg_attribute WHERE attname = 'renew_seq'"
+      " AND attrelid = to_regclass('zeze_fenced'))";
   static constexpr const char* kGuardRowSql =
       "INSERT INTO zeze_global (shard, term, holder, secret) VALUES (-1, 0, '', '')"
       " ON CONFLICT DO NOTHING";
@@ -117,6 +135,7 @@ class PostgresFence final : public Fence {
   Result<PostgresAnswer> Query(const std::string& sql,
                                std::span<const PostgresParameter> parameters,
                                PostgresFormat format = PostgresFormat::kText);
+  FenceOwner Owner();
   // Why this process may not write any more.
   Error SayFenced(const FenceOwner& owner);
 

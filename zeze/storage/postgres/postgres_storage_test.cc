@@ -72,7 +72,9 @@ class FencedPostgresHome final : public FencedHome {
     SharedPostgresServer().RunSql(
         url_,
         "DROP TABLE zeze_lease; DROP TABLE zeze_cluster; DROP TABLE zeze_table;"
-        "ALTER TABLE zeze_fence DROP COLUMN secret; ALTER TABLE zeze_global DROP COLUMN secret");
+        "ALTER TABLE zeze_fence DROP COLUMN secret; ALTER TABLE zeze_global DROP COLUMN secret;"
+        "ALTER TABLE zeze_fence DROP COLUMN incarnation; DROP TABLE zeze_wanted, zeze_yield;"
+        "ALTER TABLE zeze_fenced DROP COLUMN renew_seq");
     return true;
   }
 

@@ -40,6 +40,18 @@ void FlushLane::Disconnect() {
 
 Result<void> FlushLane::Flush(std::span<const StorageWrite> writes) {
   MutexLock lock(mutex_);
+  return FlushLocked(writes);
+}
+
+Result<void> FlushLane::Renew() {
+  MutexLock lock(mutex_);
+  if (doubt_) {
+    if (Result<void> cleared = FlushLocked({}); !cleared.ok()) return cleared;
+  }
+  return FlushLocked({});
+}
+
+Result<void> FlushLane::FlushLocked(std::span<const StorageWrite> writes) {
   if (doubt_ && doubt_->writes != FingerprintOf(writes)) {
     return Error(ErrorCode::kInvalidArgument,
                  "cannot flush: it is not known yet whether the flush before was written. Repeat "

@@ -215,6 +215,17 @@ TEST_F(FlushLaneTest, StaysInDoubtWhenTheRepetitionFails) {
   EXPECT_EQ(database_.fences.ReadLane(7, FenceLane::kFlush).flush_seq, 1);
 }
 
+// Hole 32: whoever has seen the renewal that was in doubt counts the lease from there.
+TEST_F(FlushLaneTest, ARenewalIsNotTheOneThatWasInDoubt) {
+  Start();
+  database_.events = {Event::kLostStuck, Event::kFails};
+  EXPECT_FALSE(lane_.Renew().ok());
+  EXPECT_TRUE(database_.stuck());
+
+  EXPECT_TRUE(lane_.Renew().ok());
+  EXPECT_EQ(database_.fences.ReadLane(7, FenceLane::kFlush).flush_seq, 2);
+}
+
 // Hole 1.
 TEST_F(FlushLaneTest, AStuckCopyThatArrivesLateIsRefused) {
   Start();

@@ -18,9 +18,10 @@ namespace {
 constexpr std::string_view kHashedPrefix = "zeze_table_";
 
 // Tables of the framework, and those of the Java peer that have another layout.
-constexpr std::array<std::string_view, 9> kKeptNames = {
-    "_zezedatawithversion_", "_zezeinstances_", "zeze_cluster", "zeze_fence", "zeze_fenced",
-    "zeze_global",           "zeze_lease",      "zeze_session", "zeze_table"};
+constexpr std::array<std::string_view, 12> kKeptNames = {
+    "_zezedatawithversion_", "_zezeinstances_", "zeze_cluster", "zeze_fence",
+    "zeze_fenced",           "zeze_global",     "zeze_home",    "zeze_lease",
+    "zeze_session",          "zeze_table",      "zeze_wanted",  "zeze_yield"};
 
 bool IsPlainWord(std::string_view name) {
   if (name.front() >= '0' && name.front() <= '9') return false;

@@ -25,8 +25,9 @@ TEST(TableNameTest, OtherNamesStandAsAHashThatNeverChanges) {
 }
 
 TEST(TableNameTest, KeepsTheFrameworksNames) {
-  for (const char* name : {"zeze_fence", "Zeze_Global", "_ZezeInstances_", "_ZEZEDATAWITHVERSION_",
-                           "zeze_session", "zeze_lease", "bad \xff utf8"}) {
+  for (const char* name :
+       {"zeze_fence", "Zeze_Global", "_ZezeInstances_", "_ZEZEDATAWITHVERSION_", "zeze_session",
+        "zeze_lease", "zeze_home", "zeze_wanted", "zeze_yield", "bad \xff utf8"}) {
     EXPECT_EQ(SqlRelationName(name, kPostgresNames).error().code(), ErrorCode::kInvalidArgument)
         << name;
   }

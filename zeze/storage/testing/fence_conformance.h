@@ -35,6 +35,7 @@
 #include "zeze/storage/testing/fence_lease_conformance.h"
 #include "zeze/storage/testing/fenced_home.h"
 #include "zeze/storage/testing/loopback_proxy.h"
+#include "zeze/storage/testing/yield_conformance.h"
 
 namespace zeze {
 
@@ -123,7 +124,7 @@ TEST_P(FenceConformanceTest, EvictsAServer) {
   auto global = Open();
   const std::int64_t term = global->RaiseTerm(0);
 
-  EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
+  EXPECT_EQ(global->fence().Evict(7, epoch, 0, term, {}).value(), EvictOutcome::kEvicted);
 
   EXPECT_EQ(global->fence().Read(7).value().epoch, epoch + 1);
   EXPECT_FALSE(global->fence().Read(7).value().live);
@@ -138,13 +139,13 @@ TEST_P(FenceConformanceTest, EvictsRepeatedlyButNeverASuccessor) {
   auto global = Open();
   const std::int64_t term = global->RaiseTerm(0);
   for (int time = 0; time < 2; ++time) {
-    EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
+    EXPECT_EQ(global->fence().Evict(7, epoch, 0, term, {}).value(), EvictOutcome::kEvicted);
     EXPECT_EQ(global->fence().Read(7).value().epoch, epoch + 1);
   }
   auto successor = Open();
   ASSERT_GT(successor->Start(7), epoch + 1);
 
-  EXPECT_EQ(global->fence().Evict(7, epoch, 0, term).value(), EvictOutcome::kEvicted);
+  EXPECT_EQ(global->fence().Evict(7, epoch, 0, term, {}).value(), EvictOutcome::kEvicted);
 
   EXPECT_EQ(successor->FlushOutcome("k", "v"), "ok");
   EXPECT_TRUE(global->fence().Read(7).value().live);
@@ -154,7 +155,7 @@ TEST_P(FenceConformanceTest, EvictsAServerThatTheDatabaseHasNotSeen) {
   auto global = Open();
   const std::int64_t term = global->RaiseTerm(0);
 
-  EXPECT_EQ(global->fence().Evict(7, 4, 0, term).value(), EvictOutcome::kEvicted);
+  EXPECT_EQ(global->fence().Evict(7, 4, 0, term, {}).value(), EvictOutcome::kEvicted);
 
   EXPECT_EQ(global->fence().Read(7).value().epoch, 5);
   EXPECT_EQ(Open()->Start(7), 6);
@@ -168,8 +169,8 @@ TEST_P(FenceConformanceTest, RefusesAnEvictionUnderAnOldTerm) {
   const std::int64_t old_term = global->RaiseTerm(0);
   ASSERT_GT(global->RaiseTerm(0), old_term);
 
-  EXPECT_EQ(global->fence().Evict(7, epoch, 0, old_term).value(), EvictOutcome::kTermPassed);
-  EXPECT_EQ(global->fence().Evict(7, epoch, 1, old_term).value(), EvictOutcome::kTermPassed);
+  EXPECT_EQ(global->fence().Evict(7, epoch, 0, old_term, {}).value(), EvictOutcome::kTermPassed);
+  EXPECT_EQ(global->fence().Evict(7, epoch, 1, old_term, {}).value(), EvictOutcome::kTermPassed);
 
   EXPECT_EQ(server->FlushOutcome("k", "v"), "ok");
   EXPECT_TRUE(server->fence().Renew().ok());
@@ -195,7 +196,7 @@ TEST_P(FenceConformanceTest, NothingChangesAfterAnEvictionHasReturned) {
     });
     while (written < 10 + round) std::this_thread::yield();
 
-    const Result<EvictOutcome> evicted = global->fence().Evict(7, epoch, 0, term);
+    const Result<EvictOutcome> evicted = global->fence().Evict(7, epoch, 0, term, {});
     stop = !evicted.ok();
     const int written_before = written;
     const std::string read = global->Find("k");
@@ -291,7 +292,7 @@ TEST_P(FenceConformanceTest, ListsServersUntilTheyFinishOrAreEvicted) {
                 {7, 1, "holder 7", false}, {8, 1, "holder 8", false}, {9, 1, "holder 9", false}}));
 
   EXPECT_TRUE(finishes->fence().Finish().ok());
-  ASSERT_TRUE(global->fence().Evict(8, 1, 0, term).ok());
+  ASSERT_TRUE(global->fence().Evict(8, 1, 0, term, {}).ok());
 
   // Who was evicted may still read from memory, until its lease is over.
   EXPECT_EQ(global->fence().ListLive().value(),
@@ -336,7 +337,7 @@ TEST_P(FenceConformanceTest, EvictsAZombieThatIsPausedBeforeItsCommit) {
   const std::int64_t term = owner->RaiseTerm(0);
   std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
 
-  Result<EvictOutcome> evicted = owner->fence().Evict(7, epoch, 0, term);
+  Result<EvictOutcome> evicted = owner->fence().Evict(7, epoch, 0, term, {});
   ASSERT_TRUE(evicted.ok()) << evicted.error().message();
   const std::string read = owner->Find("k");
   const std::string written = owner->FlushOutcome("k", "new");
@@ -359,7 +360,7 @@ TEST_P(FenceConformanceTest, EvictsAZombieThatIsPausedBeforeItsRows) {
   const std::int64_t term = owner->RaiseTerm(0);
   std::future<std::string> outcome = FlushUpTo("zombie", *zombie, 7, "k", "zombie");
 
-  ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term).ok());
+  ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term, {}).ok());
   proxy_->LetGo();
 
   EXPECT_EQ(outcome.get(), "fenced");
@@ -377,7 +378,7 @@ TEST_P(FenceConformanceTest, AZombieDoesNotChangeWhatTheNewOwnerHasRead) {
   const std::int64_t term = owner->RaiseTerm(0);
   std::future<std::string> outcome = FlushUpToCommit(*zombie, 7, "k", "zombie");
 
-  ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term).ok());
+  ASSERT_TRUE(owner->fence().Evict(7, epoch, 0, term, {}).ok());
   const std::string read = owner->Find("k");
   proxy_->LetGo();
 
@@ -461,6 +462,23 @@ TEST_P(FenceConformanceTest, RenewsAfterALostRenewal) {
   }
 }
 
+// Hole 32: a renewal that was in doubt when the call began does not count.
+TEST_P(FenceConformanceTest, ARenewalIsNotTheOneThatWasInDoubt) {
+  ZEZE_NEEDS_NETWORK();
+  auto server = OpenBehindProxy(Patience::kShort);
+  auto observer = Open();
+  server->Start(7);
+  ASSERT_TRUE(server->fence().Renew().ok());
+  proxy_->WhenClientSends("COMMIT", LoopbackProxy::Action::kCutAfterAnswer);
+  proxy_->Refuse(true);
+  EXPECT_EQ(FencedProcess::Outcome(server->fence().Renew()), "unknown outcome");
+  EXPECT_EQ(observer->fence().ListLive().value().at(0).renew_seq, 2);
+
+  proxy_->Refuse(false);
+  EXPECT_TRUE(server->fence().Renew().ok());
+  EXPECT_EQ(observer->fence().ListLive().value().at(0).renew_seq, 3);
+}
+
 // The server cannot ask: it must not go on to another flush, and may repeat this one.
 TEST_P(FenceConformanceTest, TakesOnlyTheSameFlushAfterAnUnknownOutcome) {
   ZEZE_NEEDS_NETWORK();
@@ -497,7 +515,7 @@ TEST_P(FenceConformanceTest, SaysFencedIfEvictedWhileAFlushWasUnknown) {
   proxy_->Refuse(true);
   ASSERT_EQ(server->FlushOutcome("k", "2"), "unknown outcome");
 
-  ASSERT_TRUE(global->fence().Evict(7, epoch, 0, term).ok());
+  ASSERT_TRUE(global->fence().Evict(7, epoch, 0, term, {}).ok());
   proxy_->Refuse(false);
 
   EXPECT_EQ(server->FlushUntilKnown("k", "2"), "fenced");

@@ -21,8 +21,8 @@ TEST_P(FenceConformanceTest, ListsFencedEpochsUntilTheirLeaseIsOver) {
   second->Start(7);
   auto global = Open();
   const std::int64_t term = global->RaiseTerm(0);
-  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
-  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
+  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term, {}).ok());
+  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term, {}).ok());
   EXPECT_EQ(global->fence().ListLive().value(),
             (std::vector<LiveServer>{{7, 1, "", true}, {7, 2, "", true}}));
 
@@ -49,7 +49,7 @@ TEST_P(FenceConformanceTest, ListsTheLeaseThatEachEpochSaid) {
   EXPECT_EQ(global->fence().ListLive().value(),
             (std::vector<LiveServer>{{7, 1, "", true, kLong}, {7, 2, "holder 7", false, kShort}}));
 
-  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term).ok());
+  ASSERT_TRUE(global->fence().Evict(7, 2, 0, term, {}).ok());
   auto unsaid = Open();
   unsaid->Start(7);
   EXPECT_EQ(
@@ -68,7 +68,7 @@ TEST_P(FenceConformanceTest, KeepsTheLeaseOfAFencedEpochThatWantsToFinish) {
   auto server = Open();
   server->Start(7, kLease);
   auto global = Open();
-  ASSERT_TRUE(global->fence().Evict(7, 1, 0, global->RaiseTerm(0)).ok());
+  ASSERT_TRUE(global->fence().Evict(7, 1, 0, global->RaiseTerm(0), {}).ok());
 
   EXPECT_EQ(FencedProcess::Outcome(server->fence().Finish()), "fenced");
   EXPECT_EQ(global->fence().ListLive().value(),
@@ -81,14 +81,15 @@ TEST_P(FenceConformanceTest, GoesOnWithWhatAnEarlierBuildMade) {
   of_earlier_build->Start(7);
   auto fenced = Open();
   fenced->Start(8);
-  ASSERT_TRUE(fenced->fence().Evict(8, 1, 0, fenced->RaiseTerm(0)).ok());
+  ASSERT_TRUE(fenced->fence().Evict(8, 1, 0, fenced->RaiseTerm(0), {}).ok());
   if (!home_->BecomeOld()) GTEST_SKIP() << "this database has nothing of an earlier build";
 
   auto server = Open();
   server->Start(9, kLease);
   EXPECT_EQ(server->fence().ListLive().value(),
-            (std::vector<LiveServer>{
-                {7, 1, "holder 7", false}, {8, 1, "", true}, {9, 1, "holder 9", false, kLease}}));
+            (std::vector<LiveServer>{{7, 1, "holder 7", false},
+                                     {8, 1, "", true, std::chrono::milliseconds(0), -1},
+                                     {9, 1, "holder 9", false, kLease}}));
   EXPECT_EQ(of_earlier_build->FlushOutcome("k", "v"), "ok");
   EXPECT_TRUE(of_earlier_build->fence().Renew().ok());
   EXPECT_TRUE(server->fence().LeaseOver(8, 1).ok());
