@@ -92,11 +92,12 @@ void LoopbackProxy::Run() {
       MutexLock lock(mutex_);
       if (stopping_) return;
       generation = generation_;
+      // A negative descriptor is ignored by poll.
+      if (silent_) sockets[0].fd = -1;
       for (Connection& connection : connections_) {
-        // A negative descriptor is ignored by poll.
-        const bool reading = !connection.held && !connection.delivering;
+        const bool reading = !silent_ && !connection.held && !connection.delivering;
         sockets.push_back({.fd = reading ? connection.client : -1, .events = POLLIN, .revents = 0});
-        sockets.push_back({.fd = connection.server, .events = POLLIN, .revents = 0});
+        sockets.push_back({.fd = silent_ ? -1 : connection.server, .events = POLLIN, .revents = 0});
       }
     }
     ::poll(sockets.data(), sockets.size(), -1);
@@ -252,6 +253,13 @@ void LoopbackProxy::CutAll() {
 void LoopbackProxy::Refuse(bool refusing) {
   MutexLock lock(mutex_);
   refusing_ = refusing;
+}
+
+void LoopbackProxy::Silence(bool silent) {
+  MutexLock lock(mutex_);
+  silent_ = silent;
+  ++generation_;  // What poll is looking at now counts no more.
+  WakeUp();
 }
 
 }  // namespace zeze

@@ -50,6 +50,9 @@ class LoopbackProxy {
 
   void CutAll();               // Closes all connections.
   void Refuse(bool refusing);  // New connections are closed at once.
+  // While it is silent no connection is closed and nothing gets through, as in a network that drops
+  // every packet. Everything sent meanwhile arrives afterwards.
+  void Silence(bool silent);
 
  private:
   struct Connection {
@@ -86,6 +89,7 @@ class LoopbackProxy {
   Action action_ ZEZE_GUARDED_BY(mutex_) = Action::kNone;
   bool triggered_ ZEZE_GUARDED_BY(mutex_) = false;
   bool refusing_ ZEZE_GUARDED_BY(mutex_) = false;
+  bool silent_ ZEZE_GUARDED_BY(mutex_) = false;
   bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;
   int delivered_ ZEZE_GUARDED_BY(mutex_) = -1;  // 1: answered, 0: closed, -1: neither yet.
   std::thread thread_;

@@ -1,0 +1,66 @@
+// Global is killed and started again while servers have many rights (rules 59 and 61): announcing
+// them takes long, and that is not a reason to evict anybody.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "tests/cluster/commanded_cluster.h"
+
+namespace zeze::cluster {
+namespace {
+
+constexpr int kServers = 5;
+constexpr int kRestarts = 5;
+constexpr auto kLongPatience = std::chrono::minutes(4);
+
+// ZEZE_RIGHTS: how many in all; 1000000 for a full run.
+TEST(GlobalRestart, ServersWithManyRightsAreNotEvicted) {
+  const char* wanted = std::getenv("ZEZE_RIGHTS");  // NOLINT(concurrency-mt-unsafe)
+  const std::int64_t rights = (wanted == nullptr ? 50'000 : std::stoll(wanted)) / kServers;
+  CommandedCluster cluster;
+  for (int id = 0; id < kServers; ++id) cluster.AddServer(id);
+  std::vector<int> orders;
+  for (std::int64_t i = 0; i < kServers; ++i) {
+    orders.push_back(cluster.server(i).Begin(fmt::format("take {} {}", i * rights, rights)));
+  }
+  for (std::size_t i = 0; i < kServers; ++i) {
+    EXPECT_EQ(rights, cluster.server(i).Await(orders[i], kLongPatience).done);
+  }
+
+  std::chrono::milliseconds longest{0};
+  for (int restart = 0; restart < kRestarts && !HasFailure(); ++restart) {
+    SCOPED_TRACE(fmt::format("restart {}", restart));
+    cluster.global().Kill();
+    // Everybody wants a record of its neighbour, and gets it as soon as all have announced.
+    orders.clear();
+    for (std::int64_t i = 0; i < kServers; ++i) {
+      const std::int64_t neighbour = (i + 1) % kServers;
+      orders.push_back(
+          cluster.server(i).Begin(fmt::format("add {} 1", neighbour * rights + restart)));
+    }
+    const Stopwatch away;
+    cluster.StartGlobal();
+    for (std::size_t i = 0; i < kServers; ++i) {
+      EXPECT_EQ(1, cluster.server(i).Await(orders[i], kLongPatience).done)
+          << cluster.server(i).said() << cluster.global().said();
+    }
+    longest = std::max(longest, away.elapsed());
+    EXPECT_FALSE(cluster.ToldOfEvictions()) << cluster.global().said();
+    for (const auto& server : cluster.servers()) {
+      EXPECT_TRUE(server->process().running()) << server->said();
+    }
+  }
+  std::cout << fmt::format("{} rights: new ones are granted at most {} ms after a restart\n",
+                           rights * kServers, longest.count());
+}
+
+}  // namespace
+}  // namespace zeze::cluster
