@@ -127,9 +127,7 @@ class CommandedServer {
   bool AwaitReady() { return process_->AwaitLine("ready\n", kPatience); }
 
   // The status with which it ended; 0 if it does not end.
-  int AwaitFenced() {
-    return process_->AwaitLine("fenced", kPatience) ? process_->AwaitEnd() : 0;
-  }
+  int AwaitFenced() { return process_->AwaitLine("fenced", kPatience) ? process_->AwaitEnd() : 0; }
 
   // The order's number; it is carried out while the test goes on.
   int Begin(const std::string& order) {
@@ -182,10 +180,16 @@ class CommandedCluster {
 
   // The first time on any port, then on the same one.
   void StartGlobal() {
-    std::vector<std::string> command = {
-        ZEZE_BINARY, "global", "--database", UrlThrough(global_database_, url_), "--ip",
-        "127.0.0.1", "--port", std::to_string(global_port_), "--alert-command",
-        "echo \"ALERT $ZEZE_ALERT_KIND $ZEZE_ALERT_SERVER_ID.\""};
+    std::vector<std::string> command = {ZEZE_BINARY,
+                                        "global",
+                                        "--database",
+                                        UrlThrough(global_database_, url_),
+                                        "--ip",
+                                        "127.0.0.1",
+                                        "--port",
+                                        std::to_string(global_port_),
+                                        "--alert-command",
+                                        "echo \"ALERT $ZEZE_ALERT_KIND $ZEZE_ALERT_SERVER_ID.\""};
     command.insert(command.end(), global_options_.begin(), global_options_.end());
     global_ = std::make_unique<ServerProcess>(ServerProcessOptions{.command = std::move(command)});
     const std::string mark = "listening on port ";
@@ -212,15 +216,16 @@ class CommandedCluster {
   // The sum of all values that are saved.
   std::int64_t SavedSum() {
     std::int64_t sum = 0;
-    const Result<std::size_t> walked = storage_->OpenTable("cluster_counters")
-                                           .value()
-                                           ->Walk({}, [&](std::string_view, std::string_view value) {
-                                             BNumber number;
-                                             ByteReader in(value);
-                                             number.Decode(in);
-                                             sum += number.value;
-                                             return true;
-                                           });
+    const Result<std::size_t> walked =
+        storage_->OpenTable("cluster_counters")
+            .value()
+            ->Walk({}, [&](std::string_view, std::string_view value) {
+              BNumber number;
+              ByteReader in(value);
+              number.Decode(in);
+              sum += number.value;
+              return true;
+            });
     EXPECT_TRUE(walked.ok()) << walked.error().message();
     return sum;
   }

@@ -62,8 +62,7 @@ class DaemonRestartTest : public ::testing::Test {
 };
 
 TEST_F(DaemonRestartTest, RecordsOfAKilledServerAreFreeWhenTheNextOneLogsIn) {
-  CommandedServer& kept =
-      cluster_.AddServer({.id = 1, .lease = kLease, .under_daemon = true});
+  CommandedServer& kept = cluster_.AddServer({.id = 1, .lease = kLease, .under_daemon = true});
   CommandedServer& other = cluster_.AddServer(2);
   ASSERT_EQ(10, kept.Do("add 0 10").done) << kept.said();
   ASSERT_EQ(10, kept.Do("add 100 10").done) << kept.said();
@@ -83,8 +82,7 @@ TEST_F(DaemonRestartTest, RecordsOfAKilledServerAreFreeWhenTheNextOneLogsIn) {
 // The daemon says of all its children that they have ended, not only of the last one.
 TEST_F(DaemonRestartTest, RecordsAreFreeSoonAfterEachOfSeveralCrashes) {
   constexpr int kCrashes = 3;
-  CommandedServer& kept =
-      cluster_.AddServer({.id = 1, .lease = kLease, .under_daemon = true});
+  CommandedServer& kept = cluster_.AddServer({.id = 1, .lease = kLease, .under_daemon = true});
   CommandedServer& other = cluster_.AddServer(2);
   for (int crash = 1; crash <= kCrashes && !HasFailure(); ++crash) {
     ASSERT_EQ(10, kept.Do("add 0 10").done) << kept.said();

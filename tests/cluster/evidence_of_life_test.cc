@@ -3,8 +3,8 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -13,6 +13,7 @@
 #include "tests/cluster/commanded_cluster.h"
 #include "tests/cluster/server_program.h"
 #include "zeze/base/clock.h"
+#include "zeze/storage/testing/loopback_proxy.h"
 
 namespace zeze::cluster {
 namespace {
@@ -168,8 +169,11 @@ TEST_P(PauseTest, ShorterThanTheLeaseIsSurvivedWhileOthersWait) {
   ExpectNobodyEnded();
 }
 
-INSTANTIATE_TEST_SUITE_P(Pauses, PauseTest, ::testing::Values(milliseconds(3000), milliseconds(4500)),
-                         [](const auto& chosen) { return fmt::format("{}ms", chosen.param.count()); });
+INSTANTIATE_TEST_SUITE_P(Pauses, PauseTest,
+                         ::testing::Values(milliseconds(3000), milliseconds(4500)),
+                         [](const auto& chosen) {
+                           return fmt::format("{}ms", chosen.param.count());
+                         });
 
 TEST_F(EvidenceOfLifeTest, PauseLongerThanTheLeaseEndsAServerThatOthersWaitFor) {
   ASSERT_EQ(100, holder_.Do("add 0 100").done) << holder_.said();

@@ -61,7 +61,7 @@ TEST_P(PassiveCloseTest, KeepsItsRightsAndItsCacheWhenNobodyAsks) {
   ASSERT_EQ(1000, holder_.Do("add 0 1000").done) << holder_.said();
 
   Cut(holder_.global(), GetParam());
-  EXPECT_TRUE(cluster_.AwaitSavedSum(1000)) << "it saves as soon as it has lost its Global";
+  ASSERT_TRUE(cluster_.AwaitSavedSum(1000)) << "it saves as soon as it has lost its Global";
   EXPECT_EQ(1000, holder_.Do("try 0 1000").done) << "it commits under the rights it has";
   EXPECT_TRUE(cluster_.AwaitSavedSum(2000)) << "it goes on saving";
   EXPECT_EQ(1, holder_.Do("try 1000 1").refused) << "nobody gives it new rights";
