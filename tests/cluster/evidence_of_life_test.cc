@@ -183,7 +183,8 @@ TEST_F(EvidenceOfLifeTest, PauseLongerThanTheLeaseEndsAServerThatOthersWaitFor) 
   const int order = other_.Begin("add 0 100");
 
   ASSERT_TRUE(cluster_.AwaitTold("evicted", 1)) << cluster_.global().said();
-  EXPECT_GE(paused.elapsed(), kLease - milliseconds(100)) << "never before its lease is over";
+  // Global may have seen that renewal a moment before this test did.
+  EXPECT_GE(paused.elapsed(), kLease - milliseconds(500)) << "never before its lease is over";
   EXPECT_EQ(100, other_.Await(order).done) << other_.said();
   EXPECT_LT(paused.elapsed(), kLease + seconds(4)) << "its records are free soon after";
   WaitUntil(paused, kLease + seconds(2));
@@ -219,6 +220,8 @@ TEST_F(EvidenceOfLifeTest, PauseLongerThanTheLeaseEndsNobodyIfNobodyAsks) {
   holder_.process().Signal(SIGCONT);
 
   EXPECT_EQ(100, holder_.Do("add 0 100").done) << holder_.said();
+  // Only then does Global know that it lives.
+  EXPECT_TRUE(cluster_.AwaitTold("returned", 1)) << cluster_.global().said();
   other_.Begin("rest");
   EXPECT_GT(other_.Await(busy).done, 0) << other_.said();
   EXPECT_EQ(200, other_.Do("sum 0 100").sum);
