@@ -62,5 +62,25 @@ TEST(GlobalRestart, ServersWithManyRightsAreNotEvicted) {
                            rights * kServers, longest.count());
 }
 
+// It renews its lease all the time; only what it has to say takes longer than others like to wait.
+TEST(GlobalRestart, ServerThatAnnouncesSlowlyIsNotEvicted) {
+  CommandedCluster cluster;
+  CommandedServer& slow = cluster.AddServer(1);
+  CommandedServer& other = cluster.AddServer(2);
+  ASSERT_EQ(200'000, slow.Do("take 0 200000").done) << slow.said();
+  ASSERT_EQ(100, slow.Do("add 0 100").done) << slow.said();
+
+  cluster.global().Kill();
+  slow.global().LimitRate(600'000);
+  const Stopwatch announcing;
+  const int order = other.Begin("add 0 100");
+  cluster.StartGlobal();
+  EXPECT_EQ(100, other.Await(order).done) << other.said() << cluster.global().said();
+  EXPECT_GT(announcing.elapsed(), std::chrono::seconds(3)) << "slow enough to be a test";
+  EXPECT_EQ(200, other.Do("sum 0 100").sum);
+  EXPECT_FALSE(cluster.ToldOfEvictions()) << cluster.global().said();
+  EXPECT_TRUE(slow.process().running()) << slow.said();
+}
+
 }  // namespace
 }  // namespace zeze::cluster

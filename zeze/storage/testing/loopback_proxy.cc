@@ -1,11 +1,13 @@
 #include "zeze/storage/testing/loopback_proxy.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "zeze/base/check.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 
 namespace zeze {
@@ -101,6 +104,7 @@ void LoopbackProxy::Run() {
       }
     }
     ::poll(sockets.data(), sockets.size(), -1);
+    SystemClock().SleepFor(TakePause());
     MutexLock lock(mutex_);
     if (sockets[1].revents != 0) {
       std::uint64_t count = 0;
@@ -141,6 +145,7 @@ void LoopbackProxy::Accept() {
 
 bool LoopbackProxy::FromClient(Connection& connection) {
   const std::string bytes = Receive(connection.client);
+  passed_ += bytes.size();
   if (bytes.empty()) return false;
   if (action_ != Action::kNone) {
     const std::string seen = connection.tail + bytes;
@@ -179,6 +184,7 @@ bool LoopbackProxy::Trigger(Connection& connection, std::string_view before,
 
 bool LoopbackProxy::FromServer(Connection& connection) {
   const std::string bytes = Receive(connection.server);
+  passed_ += bytes.size();
   if (connection.delivering) {
     delivered_ = bytes.empty() ? 0 : 1;
     return false;
@@ -260,6 +266,18 @@ void LoopbackProxy::Silence(bool silent) {
   silent_ = silent;
   ++generation_;  // What poll is looking at now counts no more.
   WakeUp();
+}
+
+void LoopbackProxy::LimitRate(std::size_t bytes_per_second) {
+  MutexLock lock(mutex_);
+  bytes_per_second_ = bytes_per_second;
+}
+
+std::chrono::nanoseconds LoopbackProxy::TakePause() {
+  MutexLock lock(mutex_);
+  const std::size_t passed = std::exchange(passed_, 0);
+  if (bytes_per_second_ == 0) return std::chrono::nanoseconds(0);
+  return std::chrono::nanoseconds(std::chrono::seconds(passed)) / bytes_per_second_;
 }
 
 }  // namespace zeze

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <string>
@@ -53,6 +55,8 @@ class LoopbackProxy {
   // While it is silent no connection is closed and nothing gets through, as in a network that drops
   // every packet. Everything sent meanwhile arrives afterwards.
   void Silence(bool silent);
+  // Lets no more than this through, in both directions together; 0: as much as comes.
+  void LimitRate(std::size_t bytes_per_second);
 
  private:
   struct Connection {
@@ -75,6 +79,8 @@ class LoopbackProxy {
   static void Close(Connection& connection);
   Connection& Held() ZEZE_REQUIRES(mutex_);
   void WakeUp() const;
+  // How long what has passed must take.
+  std::chrono::nanoseconds TakePause();
 
   const int server_port_;
   int port_ = 0;
@@ -90,6 +96,8 @@ class LoopbackProxy {
   bool triggered_ ZEZE_GUARDED_BY(mutex_) = false;
   bool refusing_ ZEZE_GUARDED_BY(mutex_) = false;
   bool silent_ ZEZE_GUARDED_BY(mutex_) = false;
+  std::size_t bytes_per_second_ ZEZE_GUARDED_BY(mutex_) = 0;
+  std::size_t passed_ ZEZE_GUARDED_BY(mutex_) = 0;  // Bytes, since Run paused for them.
   bool stopping_ ZEZE_GUARDED_BY(mutex_) = false;
   int delivered_ ZEZE_GUARDED_BY(mutex_) = -1;  // 1: answered, 0: closed, -1: neither yet.
   std::thread thread_;
