@@ -1,5 +1,5 @@
-// CommandedCluster: a Global, servers that do what a test tells them, and a PostgreSQL; all of them
-// real processes. Between each server and the other two stands a proxy, which a test can cut.
+// CommandedCluster: Globals, servers that do what a test tells them, and a PostgreSQL; all of them
+// real processes. Between each server and the others stand proxies, which a test can cut.
 //
 //   CommandedCluster cluster;
 //   CommandedServer& holder = cluster.AddServer(1);
@@ -89,11 +89,10 @@ struct CommandedAnswer {
 // Not thread-safe.
 class CommandedServer {
  public:
-  CommandedServer(const CommandedOptions& options, const std::string& url, int global_port)
-      : options_(options),
-        global_(global_port),
-        database_(PortInUrl(url)),
-        url_(UrlThrough(database_, url)) {
+  CommandedServer(const CommandedOptions& options, const std::string& url,
+                  const std::vector<int>& global_ports)
+      : options_(options), database_(PortInUrl(url)), url_(UrlThrough(database_, url)) {
+    for (const int port : global_ports) globals_.push_back(std::make_unique<LoopbackProxy>(port));
     ZEZE_CHECK(::mkfifo(OrderFile().c_str(), 0600) == 0);
     orders_.open(OrderFile(), std::ios::in | std::ios::out);
     Start();
@@ -111,17 +110,20 @@ class CommandedServer {
     if (options_.under_daemon) {
       command = {ZEZE_BINARY, "daemon", "--first-delay", "10ms", "--stop-timeout", "10s", "--"};
     }
-    command.insert(command.end(),
-                   {ZEZE_COMMANDED_SERVER, "--id", std::to_string(options_.id), "--database", url_,
-                    "--global", std::to_string(global_.port()), "--orders", OrderFile(), "--lease",
-                    std::to_string(options_.lease.count()), "--checkpoint",
-                    std::to_string(options_.checkpoint.count())});
+    std::string ports;
+    for (const auto& global : globals_) {
+      ports += (ports.empty() ? "" : ",") + std::to_string(global->port());
+    }
+    command.insert(command.end(), {ZEZE_COMMANDED_SERVER, "--id", std::to_string(options_.id),
+                                   "--database", url_, "--global", ports, "--orders", OrderFile(),
+                                   "--lease", std::to_string(options_.lease.count()),
+                                   "--checkpoint", std::to_string(options_.checkpoint.count())});
     process_ = std::make_unique<ServerProcess>(ServerProcessOptions{.command = std::move(command)});
   }
 
   ServerProcess& process() { return *process_; }
   std::string said() const { return process_->said(); }
-  LoopbackProxy& global() { return global_; }
+  LoopbackProxy& global(std::size_t shard = 0) { return *globals_.at(shard); }
   LoopbackProxy& database() { return database_; }
 
   bool AwaitReady() { return process_->AwaitLine("ready\n", kPatience); }
@@ -157,7 +159,7 @@ class CommandedServer {
   const CommandedOptions options_;
   TempDirectory directory_;
   std::fstream orders_;
-  LoopbackProxy global_;
+  std::vector<std::unique_ptr<LoopbackProxy>> globals_;
   LoopbackProxy database_;
   const std::string url_;
   std::unique_ptr<ServerProcess> process_;
@@ -168,45 +170,52 @@ class CommandedServer {
 class CommandedCluster {
  public:
   // With more options for `zeze global`.
-  explicit CommandedCluster(std::vector<std::string> global_options = {})
+  explicit CommandedCluster(std::vector<std::string> global_options = {}, std::size_t shards = 1)
       : global_options_(std::move(global_options)),
         url_(SharedPostgresServer().NewDatabase()),
-        global_database_(PortInUrl(url_)) {
+        global_database_(PortInUrl(url_)),
+        globals_(shards),
+        global_ports_(shards) {
     Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url_);
     ZEZE_CHECK(opened.ok());
     storage_ = std::move(opened).value();
-    StartGlobal();
+    for (std::size_t shard = 0; shard < shards; ++shard) StartGlobal(shard);
   }
 
   // The first time on any port, then on the same one.
-  void StartGlobal() {
+  void StartGlobal(std::size_t shard = 0) {
+    std::unique_ptr<ServerProcess>& global = globals_.at(shard);
     std::vector<std::string> command = {ZEZE_BINARY,
                                         "global",
                                         "--database",
                                         UrlThrough(global_database_, url_),
+                                        "--shard",
+                                        std::to_string(shard),
+                                        "--shards",
+                                        std::to_string(globals_.size()),
                                         "--ip",
                                         "127.0.0.1",
                                         "--port",
-                                        std::to_string(global_port_),
+                                        std::to_string(global_ports_[shard]),
                                         "--alert-command",
                                         "echo \"ALERT $ZEZE_ALERT_KIND $ZEZE_ALERT_SERVER_ID.\""};
     command.insert(command.end(), global_options_.begin(), global_options_.end());
-    global_ = std::make_unique<ServerProcess>(ServerProcessOptions{.command = std::move(command)});
+    global = std::make_unique<ServerProcess>(ServerProcessOptions{.command = std::move(command)});
     const std::string mark = "listening on port ";
-    ASSERT_TRUE(global_->AwaitLine(mark, kPatience)) << global_->said();
-    const std::string said = global_->said();
-    global_port_ = std::stoi(said.substr(said.find(mark) + mark.size()));
+    ASSERT_TRUE(global->AwaitLine(mark, kPatience)) << global->said();
+    const std::string said = global->said();
+    global_ports_[shard] = std::stoi(said.substr(said.find(mark) + mark.size()));
   }
 
   // Returns when it serves.
   CommandedServer& AddServer(const CommandedOptions& options) {
-    servers_.push_back(std::make_unique<CommandedServer>(options, url_, global_port_));
-    EXPECT_TRUE(servers_.back()->AwaitReady()) << servers_.back()->said() << global_->said();
+    servers_.push_back(std::make_unique<CommandedServer>(options, url_, global_ports_));
+    EXPECT_TRUE(servers_.back()->AwaitReady()) << servers_.back()->said() << global().said();
     return *servers_.back();
   }
   CommandedServer& AddServer(int id) { return AddServer(CommandedOptions{.id = id}); }
 
-  ServerProcess& global() { return *global_; }
+  ServerProcess& global(std::size_t shard = 0) { return *globals_.at(shard); }
   LoopbackProxy& global_database() { return global_database_; }
   const std::vector<std::unique_ptr<CommandedServer>>& servers() const { return servers_; }
   CommandedServer& server(std::size_t place) { return *servers_.at(place); }
@@ -244,16 +253,21 @@ class CommandedCluster {
     while (Renewals(server_id) == before) ASSERT_LT(SystemClock().Now(), deadline);
   }
 
-  // What Global told its operators so far, as "ALERT kind server."
-  bool Told(const std::string& kind, int server_id) const {
-    return global_->said().find(Alert(kind, server_id)) != std::string::npos;
+  // Whether the first Global has told its operators "ALERT kind server."
+  bool Told(const std::string& kind, int server_id) {
+    return global().said().find(Alert(kind, server_id)) != std::string::npos;
   }
   bool AwaitTold(const std::string& kind, int server_id) {
-    return global_->AwaitLine(Alert(kind, server_id), kPatience);
+    return global().AwaitLine(Alert(kind, server_id), kPatience);
   }
+  // Since their last start, whichever Global.
   bool ToldOfEvictions() const {
-    return global_->said().find("ALERT evicted") != std::string::npos ||
-           global_->said().find("is evicted") != std::string::npos;
+    for (const auto& global : globals_) {
+      const std::string said = global->said();
+      if (said.find("ALERT evicted") != std::string::npos) return true;
+      if (said.find("is evicted") != std::string::npos) return true;
+    }
+    return false;
   }
 
  private:
@@ -273,8 +287,8 @@ class CommandedCluster {
   const std::string url_;
   LoopbackProxy global_database_;
   std::unique_ptr<Storage> storage_;
-  std::unique_ptr<ServerProcess> global_;
-  int global_port_ = 0;
+  std::vector<std::unique_ptr<ServerProcess>> globals_;
+  std::vector<int> global_ports_;  // By shard; 0: it has not started yet.
   std::vector<std::unique_ptr<CommandedServer>> servers_;
 };
 

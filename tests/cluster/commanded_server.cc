@@ -10,7 +10,8 @@
 //   9 sum 0 1000     reads all the values, once for each key
 //  10 take 0 1000    rights to write, many in one procedure; repeated until it has them
 //  11 work 0 1000    adds 1 to one key after the other until "rest"
-//  12 rest
+//  12 trade 0 1000   the same, in two records with each commit: keys 0 and 1000, 1 and 1001, ...
+//  13 rest           ends what works or trades
 //
 // The answer is "order 7: 1000 done, 0 refused, sum 0." Nothing is saved before --checkpoint is
 // over, unless the framework has a reason to. Stops in order with SIGTERM; ends with status 86 when
@@ -102,9 +103,11 @@ class Commanded {
         const std::int64_t count = std::min(kBatch, end - key);
         Repeat(answer, count, [&] { return Take(key, count); });
       }
-    } else if (order.verb == "work") {
+    } else if (order.verb == "work" || order.verb == "trade") {
+      const std::int64_t distance = order.verb == "trade" ? order.count : 0;
       for (std::int64_t key = order.first; !resting_ && !stopping_;) {
-        if (Once(answer, 1, [&] { return Add(key); }) && ++key == end) key = order.first;
+        Once(answer, 1, [&] { return Add(key, distance); });
+        if (++key == end) key = order.first;
       }
     } else if (order.verb == "add") {
       for (std::int64_t key = order.first; key < end; ++key) {
@@ -123,7 +126,7 @@ class Commanded {
     const bool done = procedure() == 0;
     (done ? answer.done : answer.refused) += count;
     // Cut off, or somebody recovers: do not fill the log.
-    if (!done) SystemClock().SleepFor(std::chrono::milliseconds(5));
+    if (!done) SystemClock().SleepFor(std::chrono::milliseconds(20));
     return done;
   }
   template <typename Procedure>
@@ -132,9 +135,11 @@ class Commanded {
     }
   }
 
-  std::int64_t Add(std::int64_t key) {
+  // Also to the record at this distance, unless it is 0.
+  std::int64_t Add(std::int64_t key, std::int64_t distance = 0) {
     return server_.Call("add", [&](Transaction& tx) {
       numbers_.GetOrAdd(tx, key)->value += 1;
+      if (distance != 0) numbers_.GetOrAdd(tx, key + distance)->value += 1;
       return 0;
     });
   }

@@ -123,6 +123,34 @@ TEST_P(PassiveCloseTest, RestartedGlobalDoesNotWaitForAServerThatIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(Networks, PassiveCloseTest,
                          ::testing::Values(Fault::kClosed, Fault::kSilent), NameOf);
 
+// The other Global grants and asks as ever, and commits that touch records of both stay whole.
+TEST(PassiveClose, ServerCutFromOneOfTwoGlobalsGivesBackOnlyWhatThatOneGranted) {
+  constexpr std::int64_t kPairs = 100;
+  CommandedCluster cluster({}, 2);
+  CommandedServer& holder = cluster.AddServer(1);
+  CommandedServer& other = cluster.AddServer(2);
+  const int trade = holder.Begin(fmt::format("trade 0 {}", kPairs));
+  ASSERT_EQ(1000, holder.Do("add 1000 1000").done) << "meanwhile it trades";
+
+  Cut(holder.global(1));
+  EXPECT_EQ(1000, other.Do("add 1000 1000").done) << other.said();
+  EXPECT_EQ(2000, other.Do("sum 1000 1000").sum) << "nothing is lost";
+  const CommandedAnswer half = holder.Do("try 2000 100");
+  EXPECT_GT(half.done, 0) << "new records of the Global that it reaches";
+  EXPECT_GT(half.refused, 0);
+
+  Heal(holder.global(1));
+  EXPECT_EQ(1000, holder.Do("add 1000 1000").done) << holder.said();
+  holder.Begin("rest");
+  const std::int64_t traded = holder.Await(trade).done;
+  EXPECT_GT(traded, 0) << holder.said();
+  EXPECT_EQ(traded, other.Do(fmt::format("sum 0 {}", kPairs)).sum);
+  EXPECT_EQ(traded, other.Do(fmt::format("sum {0} {0}", kPairs)).sum);
+  EXPECT_EQ(3000, other.Do("sum 1000 1000").sum);
+  EXPECT_TRUE(holder.process().running()) << holder.said();
+  EXPECT_FALSE(cluster.ToldOfEvictions()) << cluster.global(1).said();
+}
+
 // It renews its lease, so it is given time; but not for ever.
 TEST(PassiveClose, ServerThatCannotSaveIsEvictedAfterPassiveWait) {
   constexpr auto kPassiveWait = std::chrono::seconds(4);
