@@ -26,10 +26,12 @@ TEST(GlobalRestart, ServersWithManyRightsAreNotEvicted) {
   const char* wanted = std::getenv("ZEZE_RIGHTS");  // NOLINT(concurrency-mt-unsafe)
   const std::int64_t rights = (wanted == nullptr ? 50'000 : std::stoll(wanted)) / kServers;
   CommandedCluster cluster;
-  for (int id = 0; id < kServers; ++id) cluster.AddServer(id);
+  for (int id = 1; id <= kServers; ++id) cluster.AddServer(id);
   std::vector<int> orders;
-  for (std::int64_t i = 0; i < kServers; ++i) {
-    orders.push_back(cluster.server(i).Begin(fmt::format("take {} {}", i * rights, rights)));
+  std::int64_t first = 0;
+  for (const auto& server : cluster.servers()) {
+    orders.push_back(server->Begin(fmt::format("take {} {}", first, rights)));
+    first += rights;
   }
   for (std::size_t i = 0; i < kServers; ++i) {
     EXPECT_EQ(rights, cluster.server(i).Await(orders[i], kLongPatience).done);
@@ -41,10 +43,10 @@ TEST(GlobalRestart, ServersWithManyRightsAreNotEvicted) {
     cluster.global().Kill();
     // Everybody wants a record of its neighbour, and gets it as soon as all have announced.
     orders.clear();
-    for (std::int64_t i = 0; i < kServers; ++i) {
-      const std::int64_t neighbour = (i + 1) % kServers;
-      orders.push_back(
-          cluster.server(i).Begin(fmt::format("add {} 1", neighbour * rights + restart)));
+    first = 0;
+    for (const auto& server : cluster.servers()) {
+      first = (first + rights) % (rights * kServers);
+      orders.push_back(server->Begin(fmt::format("add {} 1", first + restart)));
     }
     const Stopwatch away;
     cluster.StartGlobal();
