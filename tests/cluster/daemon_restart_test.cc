@@ -105,7 +105,8 @@ TEST_F(DaemonRestartTest, WithoutADaemonRecordsAreFreeAfterTheLease) {
   restarted.Start();
   ASSERT_TRUE(restarted.AwaitReady()) << restarted.said();
   EXPECT_EQ(10, other.Do("add 0 10").done) << other.said() << cluster_.global().said();
-  EXPECT_GE(since_renewal.elapsed(), kLease);
+  // Global may have seen that renewal a moment before this test did.
+  EXPECT_GE(since_renewal.elapsed(), kLease - milliseconds(500));
   EXPECT_LT(since_renewal.elapsed(), kLease + seconds(4));
 }
 
