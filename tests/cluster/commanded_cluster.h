@@ -263,9 +263,8 @@ class CommandedCluster {
   // Since their last start, whichever Global.
   bool ToldOfEvictions() const {
     for (const auto& global : globals_) {
-      const std::string said = global->said();
-      if (said.find("ALERT evicted") != std::string::npos) return true;
-      if (said.find("is evicted") != std::string::npos) return true;
+      // Its log says it earlier than the alert does.
+      if (global->said().find(") is evicted: ") != std::string::npos) return true;
     }
     return false;
   }
