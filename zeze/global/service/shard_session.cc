@@ -44,9 +44,8 @@ constexpr auto kConnectTimeout = std::chrono::seconds(3);
 // Different for each key, so that two who are in each other's way do not stay so.
 constexpr auto kBusyDelay = std::chrono::milliseconds(5);
 constexpr auto kBusyDelayStep = std::chrono::milliseconds(2);
-// KeepAlives without an answer, after which the connection is given up: 3 s by default, as for an
-// other machine that confirms nothing (wire::kUnconfirmedMax).
-constexpr int kUnansweredMax = 15;
+// KeepAlives without an answer, after which the connection is given up: 2 s by default.
+constexpr int kUnansweredMax = 10;
 constexpr auto kSavedLookPeriod = std::chrono::milliseconds(50);
 
 ConnectionId IdOf(const Connection& connection) {
