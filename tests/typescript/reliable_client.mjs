@@ -1,7 +1,7 @@
 // Roles that are logged in through the TypeScript client:
 //   node reliable_client.mjs PACKAGE FIRST_ROLE LAST_ROLE URL...
-// Says "role R fresh", "role R resumed", "role R kicked" and "role R N" for each notify. SIGUSR2 cuts
-// the connections.
+// Says "role R fresh", "role R resumed", "role R kicked CODE WHY" and "role R N" for each notify.
+// SIGUSR2 cuts the connections.
 
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -34,7 +34,7 @@ for (let role = Number(first); role <= Number(last); ++role) {
   });
   client.onReliable(zeze.ReportError, ({ code }) => say(code));
   client.onLogin(say);
-  client.onKicked(() => say("kicked"));
+  client.onKicked((kick) => say(`kicked ${kick.code} ${kick.desc}`));
   client.connect(urls).catch((error) => {
     console.error(`role ${role}: ${error}`);
     process.exit(1);

@@ -74,8 +74,8 @@ struct Seen {
       ++fresh;
     } else if (what == "resumed") {
       ++resumed;
-    } else if (what == "kicked") {
-      Wrong("kicked");
+    } else if (what.starts_with("kicked")) {
+      Wrong(what);
     } else {
       const std::int64_t number = std::stoll(what);
       if (number != last + 1) Wrong(fmt::format("{} after {}", number, last));
@@ -175,7 +175,9 @@ class ReliableClientsTest : public ::testing::Test {
       client->OnLogin([this, role](LoginOutcome outcome) {
         Note(role, outcome == LoginOutcome::kFresh ? "fresh" : "resumed");
       });
-      client->OnKicked([this, role](const BReportError&) { Note(role, "kicked"); });
+      client->OnKicked([this, role](const BReportError& kick) {
+        Note(role, fmt::format("kicked {} {}", kick.code, kick.desc));
+      });
       ASSERT_TRUE(client->Start().ok());
       clients_.push_back(std::move(client));
     }

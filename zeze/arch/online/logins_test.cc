@@ -110,6 +110,45 @@ TEST_F(LoginsTest, ALaterLoginEndsTheEarlierOneAndKicksIt) {
               UnorderedElementsAre("logout 7 v1 at 2", "login 7 v2 at 2", "local 7 v1 at 1"));
 }
 
+// A client has lost its connection while its login waited for a record, and has logged in on a new
+// connection. If the old login is done last, it replaces the new one; a client that is told that it
+// logged in elsewhere would stay away for good, although there is no other one.
+TEST_F(LoginsTest, ALateLoginOfAClientThatHasGoneLetsTheReplacedOneComeBack) {
+  const LinkAddress late = Connect("g1");
+  const LinkAddress live = Connect("g2");
+  servers.links.Disconnect(late);
+  ASSERT_EQ(servers[0].LogIn(kRole, live), 0);
+
+  EXPECT_EQ(servers[1].LogIn(kRole, late), 0);
+
+  EXPECT_THAT(servers.links.Story(live), ElementsAre("state 7", "kick 7"));
+  servers.Settle();
+  EXPECT_EQ(servers[0].LogIn(kRole, Connect("g2")), 0);
+  EXPECT_EQ(servers[0].Find(kRole)->version, 3);
+}
+
+TEST_F(LoginsTest, ALateLoginThroughAGatewayThatHasGoneLetsTheReplacedOneComeBack) {
+  const LinkAddress late = Connect("g1");
+  const LinkAddress live = Connect("g2");
+  servers.links.SetReachable("g1", false);
+  ASSERT_EQ(servers[0].LogIn(kRole, live), 0);
+
+  EXPECT_EQ(servers[1].LogIn(kRole, late), 0);
+
+  EXPECT_THAT(servers.links.Story(live), ElementsAre("state 7", "kick 7"));
+}
+
+TEST_F(LoginsTest, ALoginThroughAGatewayThatDoesNotAnswerLetsTheReplacedOneComeBack) {
+  const LinkAddress old_link = Connect("g1");
+  const LinkAddress new_link = Connect("g2");
+  servers.links.SetSilent("g2", true);
+  ASSERT_EQ(servers[0].LogIn(kRole, old_link), 0);
+
+  EXPECT_EQ(servers[1].LogIn(kRole, new_link), 0);
+
+  EXPECT_THAT(servers.links.Story(old_link), ElementsAre("state 7", "kick 7"));
+}
+
 TEST_F(LoginsTest, ALoginOnTheSameConnectionIsNotKicked) {
   const LinkAddress link = Connect();
   ASSERT_EQ(servers[0].LogIn(kRole, link), 0);

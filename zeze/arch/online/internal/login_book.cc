@@ -35,6 +35,15 @@ using Zeze::Builtin::Provider::BKick;
 
 constexpr std::size_t kFailuresInARow = 3;
 
+// If it is lost, the old client's messages still come, and LoginOf does not know them.
+void Kick(Links& links, const LinkAddress& link, std::int32_t code, const char* why) {
+  const Result<void> kicked = links.Kick(link, code, why, BKick::eControlClose);
+  if (!kicked.ok()) {
+    ZEZE_LOG_INFO("client {} of gateway {} is not kicked: {}", link.link_sid, link.link_name,
+                  kicked.error().message());
+  }
+}
+
 }  // namespace
 
 template <typename Key>
@@ -58,7 +67,7 @@ std::int64_t LoginBook<Key>::LogIn(Transaction& tx, const ProviderSession& sessi
 
   if (record.live()) {
     if (record.link != session.address()) {
-      KickAfterCommit(tx, record.link, BKick::ErrorDuplicateLogin, "logged in elsewhere");
+      KickReplacedAfterCommit(tx, record.link, session.address());
     }
     EndLogin(tx, key, record, LogoutReason::kReplaced);
     record = kind_.Get(tx, key).value();  // Handlers may have changed the rest of it.
@@ -337,14 +346,32 @@ template <typename Key>
 void LoginBook<Key>::KickAfterCommit(Transaction& tx, const LinkAddress& link, std::int32_t code,
                                      const char* why) {
   tx.AfterCommit(Task("kick", [this, link, code, why] {
+    if (environment_.links != nullptr) Kick(*environment_.links, link, code, why);
+  }));
+}
+
+// A client that was kicked because it logged in elsewhere stays away. So this is said only if the
+// other client is there. A login may have waited for its record until its client had given up and
+// logged in on a new connection: then the replaced login is the one that the client uses, and the
+// client must come back.
+template <typename Key>
+void LoginBook<Key>::KickReplacedAfterCommit(Transaction& tx, const LinkAddress& replaced,
+                                             const LinkAddress& by) {
+  tx.AfterCommit(Task("kick replaced", [this, replaced, by] {
     Links* links = environment_.links;
     if (links == nullptr) return;
-    // If it is lost, the old client's messages still come, and LoginOf does not know them.
-    const Result<void> kicked = links->Kick(link, code, why, BKick::eControlClose);
-    if (!kicked.ok()) {
-      ZEZE_LOG_INFO("client {} of gateway {} is not kicked: {}", link.link_sid, link.link_name,
-                    kicked.error().message());
-    }
+    const auto kick = [links, replaced](bool other_is_there) {
+      if (other_is_there) {
+        Kick(*links, replaced, BKick::ErrorDuplicateLogin, "logged in elsewhere");
+      } else {
+        Kick(*links, replaced, BKick::ErrorReconnectServer, "replaced by a client that has gone");
+      }
+    };
+    const Result<void> asked = links->CheckSession(by, [kick](const SendOutcome& outcome) {
+      kick(outcome.answered && outcome.lost_sids.empty());
+    });
+    // A gateway that has too much to do is there, and so are its clients.
+    if (!asked.ok()) kick(asked.error().code() == ErrorCode::kOverloaded);
   }));
 }
 

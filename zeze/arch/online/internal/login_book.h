@@ -96,6 +96,7 @@ class LoginBook {
   void RemoveLocal(Transaction& tx, const Key& key, LogoutReason reason);
   void KickAfterCommit(Transaction& tx, const LinkAddress& link, std::int32_t code,
                        const char* why);
+  void KickReplacedAfterCommit(Transaction& tx, const LinkAddress& replaced, const LinkAddress& by);
   void LogoutOneOf(Transaction& tx, std::int32_t server_id, const Key& key, std::int64_t version,
                    bool crashed);
   void ScheduleLogout(Transaction& tx, const Key& key, std::int64_t version,

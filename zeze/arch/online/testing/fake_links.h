@@ -146,8 +146,9 @@ class FakeLinks final : public Links {
                       std::function<void(const Result<void>&)>) override {
     return Error(ErrorCode::kUnavailable, "not here");
   }
-  Result<void> CheckSession(const LinkAddress&, SendCompletion) override {
-    return Error(ErrorCode::kUnavailable, "not here");
+  Result<void> CheckSession(const LinkAddress& to, SendCompletion done) override {
+    return Send(to, EncodeOneWayFrame<Zeze::Builtin::Provider::CheckLinkSession>({}),
+                std::move(done));
   }
 
   std::vector<std::string> names() const override {
