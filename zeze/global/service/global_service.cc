@@ -169,7 +169,10 @@ class GlobalService::Impl final : public GlobalOutput {
                   accepted ? "has logged in" : "is refused");
     announced_ -= std::exchange(login.connection()->state<Session>()->bytes, 0);
     announcing_.erase(to);
-    if (accepted) strangers_.erase(to);
+    if (accepted) {
+      strangers_.erase(to);
+      logged_in_.push_back(to);
+    }
     // At once: what the machine sends next, a Reduce perhaps, must not overtake it.
     (void)login.Answer({.outcome = static_cast<std::uint32_t>(reply.outcome),
                         .term = reply.term,
@@ -402,6 +405,7 @@ class GlobalService::Impl final : public GlobalOutput {
   AdminService admin_;
   std::map<ConnectionId, ConnectionPtr> connections_;          // That have tried to log in.
   std::map<ConnectionId, Request<wire::FencedLogin>> logins_;  // That the machine has not answered.
+  std::vector<ConnectionId> logged_in_;                        // Since the last tick.
   Connection* asking_ = nullptr;                               // Whose message it is looking at.
   // At most a tick ago. Enough for requests, which are too many to look at the clock for each: they
   // start no wait that anybody's safety depends on.
@@ -420,7 +424,14 @@ class GlobalService::Impl final : public GlobalOutput {
 };
 
 void GlobalService::Impl::Tick() {
-  machine_.Tick(Now());
+  const GlobalServer::Time now = Now();
+  // A server says nothing between its login and the answer, which takes longer the more rights it
+  // announces. Its silence begins here: otherwise a login that takes longer than silence_max would
+  // be closed as soon as it is answered, and so would the next one.
+  for (const ConnectionId connection : std::exchange(logged_in_, {})) {
+    machine_.OnKeepAlive(now, connection);
+  }
+  machine_.Tick(now);
   CloseStrangers();
   admin_.Tick();
   if (machine_.serving() && !std::exchange(serving_, true)) {
