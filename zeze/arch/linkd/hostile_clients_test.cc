@@ -490,7 +490,7 @@ TEST_F(HostileClients, StrangersCostLittleMemoryThoughCompressionIsOn) {
   const std::size_t each = (MemoryInUse() - before) / kStrangers;
 
   RecordProperty("bytes_of_a_stranger", static_cast<int>(each));
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   // What is allocated, of which a decoder uses little.
   EXPECT_LT(each, 512U << 10);
 #else

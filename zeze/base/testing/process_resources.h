@@ -11,16 +11,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-// Of the run-time library; GCC ships no header for it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// Declared by the run-time library; GCC ships no header for it.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 namespace zeze::testing {
 
-// Resident bytes; under AddressSanitizer, which keeps freed memory for a while, those allocated.
+// Resident bytes. Under AddressSanitizer, which keeps freed memory for a while, and under
+// ThreadSanitizer, whose notes on each byte are resident too, the bytes that are allocated.
 inline std::size_t MemoryInUse() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return __sanitizer_get_current_allocated_bytes();
 #else
   std::ifstream file("/proc/self/statm");
