@@ -27,6 +27,7 @@
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
+#include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
@@ -82,7 +83,7 @@ Result<TlsMode> ReadTlsMode(const DatabaseUrl& url) {
   const std::string text = mode == url.parameters.end() ? "" : mode->second;
   if (text == "verify-full" || text == "VERIFY_IDENTITY") return TlsMode::kVerify;
   if (text == "require" || text == "REQUIRED") return TlsMode::kRequire;
-  if (text != "" && text != "disable" && text != "DISABLED") {
+  if (!text.empty() && text != "disable" && text != "DISABLED") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("sslMode is '{}' in the address of the database: it must be disable, "
                              "require or verify-full",

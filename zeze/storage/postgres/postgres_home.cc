@@ -13,7 +13,6 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/postgres/postgres_storage.h"
-#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_home.h"
 #include "zeze/storage/sql/retry_pause.h"
 

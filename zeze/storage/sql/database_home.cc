@@ -87,11 +87,13 @@ Result<void> DatabaseHome::Adopt(std::int64_t margin) {
     }
     // Live epochs may still be in use by processes that have not noticed: their leases are waited
     // for, as after an eviction.
-    return Statements{
+    constexpr const char* kNoteLiveEpochs =
         "INSERT INTO zeze_fenced (server_id, epoch) SELECT live.server_id, live.epoch"
         " FROM zeze_fence AS live LEFT JOIN zeze_fenced AS noted"
         " ON noted.server_id = live.server_id AND noted.epoch = live.epoch"
-        " WHERE live.lane = 0 AND live.live AND noted.epoch IS NULL",
+        " WHERE live.lane = 0 AND live.live AND noted.epoch IS NULL";
+    return Statements{
+        kNoteLiveEpochs,
         fmt::format("UPDATE zeze_fence SET epoch = epoch + {}, live = false, frozen = 0", margin),
         fmt::format("UPDATE zeze_global SET term = term + {} WHERE shard >= 0", margin),
         fmt::format("UPDATE zeze_cluster SET cluster = {}", BytesSql(NewMarker())),
