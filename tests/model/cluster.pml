@@ -1,13 +1,15 @@
 // The cluster protocol as a Spin model: Login, Acquire, Reduce, Release, flush, fence, lease,
-// eviction and Global's recovery. Rules and holes are those of docs/architecture.md, section 7;
-// what is modelled, what is not, and what the checker said is in docs/model.md.
+// eviction, evidence of life, passive close and Global's recovery. Rules and holes are those of
+// docs/architecture.md, section 7; what is modelled, what is not, and what the checker said is in
+// docs/model.md.
 //
 //   ./dev model                            all worlds, and each rule left out once
 //
 // Every step is one d_step: a guard and what follows from it. Spin tries all orders of them. A
 // process that crashes is one that takes no step any more, and every order in which it takes none
 // is tried; so is a pause. Time is not modelled but for one fact: the lease of a server that was
-// fenced is over for the server before it is over for Global (rules 36 and 40).
+// fenced is over for the server before it is over for Global (rules 36 and 40). RENEWALS adds time,
+// in units of one lease.
 //
 // Values are numbers of transactions. A record's value is the transaction that wrote it last, so
 // that the value of a row tells its whole history.
@@ -32,6 +34,19 @@
 #ifndef LATE_COPIES
 #define LATE_COPIES 0  // Copies of flushes that lie in a buffer and arrive at any later time.
 #endif
+#ifndef YIELDS
+#define YIELDS 0  // Passive closes of server A (rules 63 to 66).
+#endif
+// REQUESTS: as many are made, of all servers together; otherwise none after the last transaction.
+// RENEWALS: as many renewals of server A, which are sent, written, seen and answered one after the
+// other, with a lease of one unit of time. Only A is evicted then.
+// CRASH: process 0 ends without a word; PROOF: its successor may know that (rule 62).
+// DATABASE_CUT: process 0 may lose the database for ever.
+// WAITING: requests wait for holders without connection (rule 67), and are not refused.
+// GREETINGS: a server knows the term of a Global before it logs in (rules 45 and 57).
+// SLOW_EVICTIONS: an eviction is asked for, and takes effect at any later time.
+// LATE_LOGINS: a login of process 0 that it has given up arrives at any later time.
+// SECOND_SHARD: record 1 is of another shard, and A has it for good.
 // NARROW: only Modify is asked for, nothing is committed, and only servers lose connections. For
 // what takes many breaks.
 #ifdef BREAKS
@@ -85,6 +100,8 @@
 #define FENCED_LISTED 3  // Fenced; what it has is not known.
 #define FENCED 4         // Fenced; it may read until its lease is over.
 #define GONE 5
+#define EVICTING_LISTED 6  // Its eviction is on its way to the database.
+#define EVICTING 7
 
 #define NOBODY 7  // Being served is a request whose owner went away.
 #define NOT_READ 15
@@ -98,6 +115,20 @@
 #define TERM(g) ((g) + 1)
 #define LAST (PROCESSES - 1)
 #define ROW(x) ((x) % RECORDS == 0 -> row0 : row1)
+#ifdef SECOND_SHARD
+#define SHARD_RECORDS 1  // Those of the Globals that are modelled.
+#else
+#define SHARD_RECORDS RECORDS
+#endif
+
+// How far a server is with a passive close (rule 65).
+#define LOWERED 1
+#define MARK_SENT 2
+#define MARK_WRITTEN 3
+
+// How far a renewal is.
+#define RENEWAL_SENT 1
+#define RENEWAL_WRITTEN 2
 
 // --- the world -----------------------------------------------------------------------------------
 
@@ -115,7 +146,22 @@ typedef Process {
   unsigned peer : 1;          // The Global at the other end.
   bool tied;                  // A transaction since the cut accessed both records, unsaved.
   unsigned cut : 2;           // The records in the flush under way.
-  unsigned cut_number : 3
+  unsigned cut_number : 3;
+#if YIELDS > 0
+  unsigned number : 2;        // How often it has yielded for certain; each login says it.
+  unsigned yielding : 2;
+  unsigned yields_to : 2;     // To the Global of that term.
+  unsigned wanted_term : 2;   // Rows: that it is wanted, by the Global of which term;
+  unsigned mark_number : 2;   // and its mark.
+  unsigned mark_term : 2;
+#endif
+#ifdef RENEWALS
+  unsigned renewing : 2;
+  bool sent_lately;           // The renewal under way: less than a lease ago.
+#endif
+#ifdef DATABASE_CUT
+  bool cut_off;
+#endif
 }
 Process process[PROCESSES];
 
@@ -132,6 +178,9 @@ typedef Record {
   unsigned loading : 2;
   unsigned load_value : 3;
   unsigned cut_value : 3;
+#if YIELDS > 0
+  unsigned installing : 2;    // A grant that has arrived and is no right yet.
+#endif
   unsigned to_server : 6      // Messages.
 }
 Record cache[PROCESSES * RECORDS];
@@ -148,12 +197,25 @@ unsigned late_value0 : 3;
 unsigned late_value1 : 3;
 unsigned late_number : 3;
 
+#ifdef LATE_LOGINS
+// A login on a connection that process 0 has given up.
+unsigned late_login : 2;      // To which Global, + 1.
+unsigned late_named : 2;
+unsigned late_says : 2;       // The number.
+bool late_login_used;
+#endif
+
 // Connections carry, in each direction and for each record, at most two messages: the first in the
 // low three bits. Order holds only between messages about one record, which is less than TCP keeps.
 
 // What a Global knows of a process, of a process and a record, and of a record.
 typedef Session {
   unsigned state : 3;
+#if YIELDS > 0
+  unsigned says : 2;          // The number of the last login or mark that counted.
+  unsigned read_number : 2;   // A mark that was read and is not believed yet.
+  unsigned read_term : 2;
+#endif
   bool bound
 }
 Session session[GLOBALS * PROCESSES];
@@ -170,6 +232,10 @@ typedef Key {
 }
 Key key[GLOBALS * RECORDS];
 typedef Shard {
+#ifdef RENEWALS
+  bool seen_last;             // Of process 0: the last renewal was seen, and that
+  bool seen_lately;           // less than a lease ago.
+#endif
   unsigned phase : 3
 }
 Shard shard[GLOBALS];
@@ -184,6 +250,15 @@ unsigned evictions : 2;
 unsigned late_copies : 1;
 unsigned breaks : 3;
 bool started_again;
+#ifdef REQUESTS
+unsigned requests : 3;
+#endif
+#ifdef RENEWALS
+unsigned renewals : 3;
+#endif
+#ifdef CRASH
+bool crashed;
+#endif
 
 // Of a single step, and no part of the state.
 hidden byte one;
@@ -205,6 +280,8 @@ hidden byte serial_order;
 hidden byte accepted;
 hidden byte contradiction;
 hidden byte evicted;
+hidden byte blocked;
+hidden byte kept;
 
 // --- messages ------------------------------------------------------------------------------------
 
@@ -312,6 +389,12 @@ inline Write(x, what) {
   skip
 }
 
+#ifdef DATABASE_CUT
+#define HAS_DATABASE(p) (!process[p].cut_off)
+#else
+#define HAS_DATABASE(p) true
+#endif
+
 // The compare-and-swap of rule 31.
 #ifdef NO_FENCE
 #define EPOCH_HOLDS(p) true
@@ -366,6 +449,27 @@ inline Disconnect(p) {
   skip
 }
 
+inline ForgetYield(p) {
+#if YIELDS > 0
+  process[p].number = 0;
+  process[p].yielding = 0;
+  process[p].yields_to = 0;
+  process[p].wanted_term = 0;
+  process[p].mark_number = 0;
+  process[p].mark_term = 0;
+  for (each : 0 .. RECORDS - 1) { CACHE(p, each).installing = INVALID };
+#endif
+  skip
+}
+
+inline ForgetRenewal(p) {
+#ifdef RENEWALS
+  process[p].renewing = 0;
+  process[p].sent_lately = false;
+#endif
+  skip
+}
+
 inline End(p) {
   Disconnect(p);
   process[p].running = false;
@@ -375,6 +479,8 @@ inline End(p) {
   process[p].cut_number = 0;
   process[p].seen_term = 0;
   process[p].start_term = 0;
+  ForgetYield(p);
+  ForgetRenewal(p);
   for (each : 0 .. RECORDS - 1) {
     CACHE(p, each).right = INVALID;
     CACHE(p, each).told = INVALID;
@@ -389,12 +495,22 @@ inline End(p) {
 }
 
 // Rule 42: terms noted, epoch raised, row live, in one transaction.
-inline ServerStarts(p) {
+#ifdef PROOF
+#ifdef PROOF_WITHOUT_DEATH
+#define IS_DEAD(p) true
+#else
+#define IS_DEAD(p) (!process[p].running)
+#endif
+#else
+#define IS_DEAD(p) false
+#endif
+
+inline ServerStarts(p, proof) {
   d_step {
-    p == 2 && !started_again ->
+    p == 2 && !started_again && (!proof || (process[0].current && IS_DEAD(0))) ->
     started_again = true;
     if
-    :: process[0].current -> process[0].current = false; process[0].listed = true
+    :: process[0].current -> process[0].current = false; process[0].listed = !proof
     :: else
     fi;
     process[p].current = true;
@@ -413,11 +529,20 @@ inline ServerStarts(p) {
 #define MAY_ASK(p, x) (CACHE(p, x).asking == NOTHING)
 #endif
 
+#ifdef REQUESTS
+#define MAY_REQUEST (requests < REQUESTS)
+#define COUNT_REQUEST requests++
+#else
+#define MAY_REQUEST (transactions < TRANSACTIONS)
+#define COUNT_REQUEST skip
+#endif
+
 // The request is at Global at once: being on its way differs in nothing from waiting there.
 inline Acquire(p, x, what) {
   d_step {
-    process[p].running && process[p].link == READY && transactions < TRANSACTIONS &&
+    process[p].running && process[p].link == READY && MAY_REQUEST &&
       CACHE(p, x).right < what && MAY_ASK(p, x) && !CACHE(p, x).owes && !CACHE(p, x).dirty ->
+    COUNT_REQUEST;
     CACHE(p, x).asking = ACQUIRING;
     if
     :: CONNECTED(process[p].peer, p) -> ENTRY(process[p].peer, p, x).wanted = what
@@ -508,13 +633,19 @@ inline Commit(p, reads, writes) {
   }
 }
 
+#ifdef YIELD_FLUSHES_NO_GROUPS
+#define NO_GROUP(p) (process[p].yielding != 0)
+#else
+#define NO_GROUP(p) false
+#endif
+
 // Rules 24 to 27: the group of a dirty record, as of now, into one flush.
 inline Cut(p, x, copy) {
   d_step {
     process[p].running && process[p].cut == 0 && CACHE(p, x).dirty &&
       (!copy || (late_of == 0 && late_copies < LATE_COPIES)) ->
     if
-    :: process[p].tied ->
+    :: process[p].tied && !NO_GROUP(p) ->
        process[p].cut = CACHE(p, 0).dirty | (CACHE(p, 1).dirty << 1);
        process[p].tied = false
     :: else -> process[p].cut = 1 << (x)
@@ -600,10 +731,215 @@ inline LeaseEnds(p) {
   }
 }
 
+#ifdef CRASH
+// What it has sent to the database may still arrive there.
+inline Crash(p) {
+  d_step {
+    p == 0 && !crashed && process[p].running ->
+    crashed = true;
+    Disconnect(p);
+    process[p].running = false;
+    process[p].lease = false;
+    process[p].tied = false;
+    process[p].seen_term = 0;
+    process[p].start_term = 0;
+    for (each : 0 .. RECORDS - 1) {
+      CACHE(p, each).right = INVALID;
+      CACHE(p, each).told = INVALID;
+      CACHE(p, each).loaded = false;
+      CACHE(p, each).value = 0;
+      CACHE(p, each).dirty = false;
+      CACHE(p, each).loading = 0;
+      CACHE(p, each).load_value = 0;
+#if YIELDS > 0
+      CACHE(p, each).installing = INVALID;
+#endif
+    };
+#if YIELDS > 0
+    if
+    :: process[p].yielding != MARK_SENT -> process[p].yielding = 0; process[p].yields_to = 0
+    :: else
+    fi;
+#endif
+    skip
+  }
+}
+#endif
+
+#ifdef DATABASE_CUT
+inline LosesTheDatabase(p) {
+  d_step { p == 0 && process[p].running && !process[p].cut_off -> process[p].cut_off = true }
+}
+#endif
+
+#ifdef RENEWALS
+// Rules 36 and 60. The lease is counted from before the renewal was sent, for the first time.
+inline SendRenewal(p) {
+  d_step {
+    p == 0 && process[p].running && process[p].renewing == 0 && renewals < RENEWALS ->
+    renewals++;
+    process[p].renewing = RENEWAL_SENT;
+    process[p].sent_lately = true;
+  }
+}
+
+#ifdef RENEWED_FROM_REPEAT
+inline RepeatRenewal(p) {
+  d_step {
+    p == 0 && process[p].running && process[p].renewing != 0 && !process[p].sent_lately ->
+    process[p].sent_lately = true
+  }
+}
+#endif
+
+#ifdef RENEWED_FROM_ANSWER
+#define IS_RENEWED(p) true
+#else
+#define IS_RENEWED(p) process[p].sent_lately
+#endif
+
+inline RenewalAnswered(p) {
+  d_step {
+    p == 0 && process[p].running && process[p].renewing == RENEWAL_WRITTEN ->
+    if
+    :: IS_RENEWED(p) -> process[p].lease = true
+    :: else
+    fi;
+    ForgetRenewal(p);
+  }
+}
+
+inline RenewalWritten(p) {
+  d_step {
+    process[p].renewing == RENEWAL_SENT && process[p].current && HAS_DATABASE(p) ->
+    NewNumber(p);
+    if
+    :: process[p].running -> process[p].renewing = RENEWAL_WRITTEN
+    :: else -> ForgetRenewal(p)
+    fi;
+  }
+}
+
+// All that was less than a lease ago is longer ago.
+inline TimePasses() {
+  d_step {
+    process[0].lease || process[0].sent_lately || shard[0].seen_lately ||
+      shard[GLOBALS - 1].seen_lately ->
+    process[0].lease = false;
+    process[0].sent_lately = false;
+    shard[0].seen_lately = false;
+    shard[GLOBALS - 1].seen_lately = false;
+  }
+}
+#endif
+
+// The number of renewals rises; no Global has seen that yet.
+inline NewNumber(p) {
+#ifdef RENEWALS
+  if
+  :: p == 0 -> shard[0].seen_last = false; shard[GLOBALS - 1].seen_last = false
+  :: else
+  fi;
+#endif
+  skip
+}
+
+#if YIELDS > 0
+#ifdef KEEP_QUEUE_AT_YIELD
+#define ALL_IS_INSTALLED(p) true
+#else
+#define ALL_IS_INSTALLED(p) (CACHE(p, 0).installing == INVALID)
+#endif
+#ifdef YIELD_KEEPS_SHARE
+#define YIELDS_TO SHARE
+#else
+#define YIELDS_TO INVALID
+#endif
+#ifdef NO_YIELD_FLUSH
+#define ALL_IS_SAVED(p) true
+#else
+#define ALL_IS_SAVED(p) (!CACHE(p, 0).dirty && (process[p].cut & 1) == 0)
+#endif
+
+// Rule 65, a and b: it has no connection to a Global of that term, and gives up any other.
+inline Yield(p) {
+  d_step {
+    p == 0 && process[p].running && process[p].yielding == 0 && process[p].wanted_term != 0 &&
+      process[p].wanted_term >= process[p].seen_term && process[p].number < YIELDS &&
+      (process[p].link == DISCONNECTED || TERM(process[p].peer) < process[p].wanted_term) &&
+      ALL_IS_INSTALLED(p) && HAS_DATABASE(p) ->
+    Disconnect(p);
+#ifndef YIELD_FORGETS_TERM
+    process[p].seen_term = process[p].wanted_term;
+#endif
+    process[p].yielding = LOWERED;
+    process[p].yields_to = process[p].wanted_term;
+    if
+    :: CACHE(p, 0).right > YIELDS_TO ->
+       CACHE(p, 0).right = YIELDS_TO;
+       Changed(p, 0);
+       if
+       :: CACHE(p, 0).right == INVALID -> Forget(p, 0)
+       :: else
+       fi
+    :: else
+    fi;
+    if
+    :: !CACHE(p, 0).dirty -> CACHE(p, 0).told = CACHE(p, 0).right
+    :: else
+    fi;
+  }
+}
+
+// Rule 65, d: everything under these rights is saved.
+inline SendMark(p) {
+  d_step {
+    process[p].running && process[p].yielding == LOWERED && ALL_IS_SAVED(p) ->
+    process[p].yielding = MARK_SENT
+  }
+}
+
+inline MarkWritten(p) {
+  d_step {
+    process[p].yielding == MARK_SENT && process[p].current && HAS_DATABASE(p) ->
+    process[p].mark_number = process[p].number + 1;
+    process[p].mark_term = process[p].yields_to;
+    NewNumber(p);
+    process[p].yielding = (process[p].running -> MARK_WRITTEN : 0);
+    process[p].yields_to = (process[p].running -> process[p].yields_to : 0);
+  }
+}
+
+// Rule 65, e.
+inline MarkKnown(p) {
+  d_step {
+    process[p].running && process[p].yielding == MARK_WRITTEN ->
+    process[p].number++;
+    process[p].yielding = 0;
+    process[p].yields_to = 0;
+  }
+}
+
+inline Install(p, x) {
+  d_step {
+    process[p].running && CACHE(p, x).installing != INVALID ->
+    Granted(p, x, CACHE(p, x).installing);
+    CACHE(p, x).installing = INVALID;
+  }
+}
+#endif
+
+#if YIELDS > 0
+#define INSTALLING(p, x) (CACHE(p, x).installing != INVALID)
+#else
+#define INSTALLING(p, x) false
+#endif
+
 // Rule 16: in the order of the connection, and before the next message.
 inline Receive(p, x) {
   d_step {
-    process[p].running && process[p].link == READY && CACHE(p, x).to_server != 0 ->
+    process[p].running && process[p].link == READY && CACHE(p, x).to_server != 0 &&
+      !INSTALLING(p, x) ->
     Pop(CACHE(p, x).to_server);
     Handle(p, x);
   }
@@ -620,21 +956,33 @@ inline ReceiveTheSecondFirst(p, x) {
 }
 #endif
 
+inline Granted(p, x, what) {
+  if
+  :: CACHE(p, x).right == INVALID -> Changed(p, x)
+  :: else
+  fi;
+  CACHE(p, x).asking = NOTHING;
+  CACHE(p, x).right = what;
+  CACHE(p, x).told = CACHE(p, x).right;
+#ifndef SLOW_LOADS
+  if
+  :: !CACHE(p, x).loaded -> CACHE(p, x).loaded = true; CACHE(p, x).value = ROW(x)
+  :: else
+  fi;
+#endif
+  skip
+}
+
 inline Handle(p, x) {
   if
   :: message == GRANT_SHARE || message == GRANT_MODIFY ->
+#if YIELDS > 0
      if
-     :: CACHE(p, x).right == INVALID -> Changed(p, x)
-     :: else
-     fi;
-     CACHE(p, x).asking = NOTHING;
-     CACHE(p, x).right = message - GRANT_SHARE + SHARE;
-     CACHE(p, x).told = CACHE(p, x).right;
-#ifndef SLOW_LOADS
-     if
-     :: !CACHE(p, x).loaded -> CACHE(p, x).loaded = true; CACHE(p, x).value = ROW(x)
-     :: else
-     fi;
+     :: p == 0 -> CACHE(p, x).installing = message - GRANT_SHARE + SHARE
+     :: else -> Granted(p, x, message - GRANT_SHARE + SHARE)
+     fi
+#else
+     Granted(p, x, message - GRANT_SHARE + SHARE)
 #endif
   :: message == REFUSAL || message == RELEASED -> CACHE(p, x).asking = NOTHING
   :: else ->
@@ -670,16 +1018,65 @@ inline Handle(p, x) {
 #define ANNOUNCED(p, x) CACHE(p, x).told
 #endif
 
+#if YIELDS > 0
+#ifdef RECONNECT_WHILE_YIELDING
+#define MAY_LOG_IN(p) (!INSTALLING(p, 0))
+#else
+#define MAY_LOG_IN(p) (!INSTALLING(p, 0) && process[p].yielding == 0)
+#endif
+#else
+#define MAY_LOG_IN(p) true
+#endif
+#ifdef NO_TERM_MEMORY
+#define NEWEST_TERM(g, p) true
+#else
+#define NEWEST_TERM(g, p) (TERM(g) >= process[p].seen_term)
+#endif
+// It reads the term before it says anything.
+#ifdef GREETINGS
+#define IS_GREETED(p, g) (NEWEST_TERM(g, p) && HAS_DATABASE(p))
+#else
+#define IS_GREETED(p, g) true
+#endif
+#if SHARD_RECORDS > 1
+#define LAST_NAMED 1
+#else
+#define LAST_NAMED 0
+#endif
+
 inline Login(p, g) {
   d_step {
     process[p].running && process[p].link == DISCONNECTED &&
-      (shard[g].phase == RECOVERING || shard[g].phase == SERVING) ->
+      (shard[g].phase == RECOVERING || shard[g].phase == SERVING) && MAY_LOG_IN(p) &&
+      IS_GREETED(p, g) ->
     process[p].link = LOGGING_IN;
     process[p].peer = g;
     CACHE(p, 0).named = ANNOUNCED(p, 0);
-    CACHE(p, 1).named = ANNOUNCED(p, 1);
+    CACHE(p, LAST_NAMED).named = ANNOUNCED(p, LAST_NAMED);
+#ifdef GREETINGS
+#ifndef TERM_SEEN_AT_ANSWER
+    process[p].seen_term = TERM(g);
+#endif
+#endif
   }
 }
+
+#ifdef LATE_LOGINS
+inline GivesUpLogin(p) {
+  d_step {
+    p == 0 && process[p].running && process[p].link == LOGGING_IN && !late_login_used &&
+      MAY_BREAK ->
+    COUNT_BREAK;
+    late_login_used = true;
+    late_login = process[p].peer + 1;
+    late_named = CACHE(p, 0).named;
+#if YIELDS > 0
+    late_says = process[p].number;
+#endif
+    Disconnect(p);
+  }
+}
+#endif
 
 // The connection breaks, is left for a Global of a later term, or was closed by the other end.
 inline ConnectionLost(p) {
@@ -704,7 +1101,7 @@ inline ServerStep(p) {
   :: Acquire(p, 0, SHARE)
 #endif
   :: Acquire(p, 0, MODIFY)
-#if RECORDS > 1
+#if SHARD_RECORDS > 1
   :: Acquire(p, 1, SHARE)
   :: Acquire(p, 1, MODIFY)
 #endif
@@ -749,7 +1146,9 @@ inline ServerStep(p) {
 #endif
   :: Saved(p)
   :: LearnsThatItIsFenced(p)
+#ifndef RENEWALS
   :: LeaseEnds(p)
+#endif
   :: Receive(p, 0)
 #if RECORDS > 1
   :: Receive(p, 1)
@@ -769,7 +1168,32 @@ inline ServerStep(p) {
   :: NoticesTheClose(p)
 #endif
 #if PROCESSES > 2
-  :: ServerStarts(p)
+  :: ServerStarts(p, false)
+#ifdef PROOF
+  :: ServerStarts(p, true)
+#endif
+#endif
+#ifdef CRASH
+  :: Crash(p)
+#endif
+#ifdef DATABASE_CUT
+  :: LosesTheDatabase(p)
+#endif
+#ifdef RENEWALS
+  :: SendRenewal(p)
+  :: RenewalAnswered(p)
+#ifdef RENEWED_FROM_REPEAT
+  :: RepeatRenewal(p)
+#endif
+#endif
+#if YIELDS > 0
+  :: Install(p, 0)
+  :: Yield(p)
+  :: SendMark(p)
+  :: MarkKnown(p)
+#endif
+#ifdef LATE_LOGINS
+  :: GivesUpLogin(p)
 #endif
   fi
 }
@@ -778,7 +1202,8 @@ inline ServerStep(p) {
 
 inline Flush(p) {
   d_step {
-    process[p].cut != 0 && process[p].sequence == process[p].cut_number - 1 && EPOCH_HOLDS(p) ->
+    process[p].cut != 0 && process[p].sequence == process[p].cut_number - 1 && EPOCH_HOLDS(p) &&
+      HAS_DATABASE(p) ->
     for (one : 0 .. RECORDS - 1) {
       if
       :: (process[p].cut >> one) & 1 -> Write(one, CACHE(p, one).cut_value)
@@ -825,6 +1250,13 @@ inline DatabaseStep() {
 #if LATE_COPIES > 0
   :: LateFlush()
 #endif
+#ifdef RENEWALS
+  :: RenewalWritten(0)
+  :: TimePasses()
+#endif
+#if YIELDS > 0
+  :: MarkWritten(0)
+#endif
   fi
 }
 
@@ -842,6 +1274,7 @@ inline Advance(g, x) {
      if
      :: KEY(g, x).serving == NOBODY -> KEY(g, x).serving = 0; KEY(g, x).failed = false
      :: else ->
+        blocked = false;
         owner = KEY(g, x).serving - 1;
         limit = MODIFY - ENTRY(g, owner, x).wanted;
         holder = 0;
@@ -854,7 +1287,11 @@ inline Advance(g, x) {
 #ifdef NO_KEEPING_OF_UNREACHABLE
               :: !SESSION(g, holder).bound -> ENTRY(g, holder, x).book = limit
 #else
+#ifdef WAITING
+              :: !SESSION(g, holder).bound -> blocked = true
+#else
               :: !SESSION(g, holder).bound -> KEY(g, x).failed = true
+#endif
 #endif
               :: else ->
                  ENTRY(g, holder, x).asked = true;
@@ -866,6 +1303,7 @@ inline Advance(g, x) {
         od;
         if
         :: ANY(asked, g, x)
+        :: !ANY(asked, g, x) && blocked -> break
         :: else ->
            if
            :: KEY(g, x).failed ->
@@ -914,10 +1352,14 @@ inline Unbind(g, p) {
        :: KEY(g, each).serving == p + 1 -> KEY(g, each).serving = NOBODY
        :: else
        fi;
+#ifdef WAITING
+       ENTRY(g, p, each).asked = false;
+#else
        if
        :: ENTRY(g, p, each).asked -> ENTRY(g, p, each).asked = false; KEY(g, each).failed = true
        :: else
        fi;
+#endif
        Advance(g, each);
      }
   :: else
@@ -967,7 +1409,9 @@ inline Close(g, p) {
 #ifdef NO_WAIT_FOR_ANNOUNCEMENTS
 #define UNSETTLED(g, p) false
 #else
-#define UNSETTLED(g, p) (SESSION(g, p).state == LISTED || SESSION(g, p).state == FENCED_LISTED)
+#define UNSETTLED(g, p)                                                                            \
+  (SESSION(g, p).state == LISTED || SESSION(g, p).state == FENCED_LISTED ||                        \
+   SESSION(g, p).state == EVICTING_LISTED)
 #endif
 
 inline FinishRecovery(g) {
@@ -985,6 +1429,11 @@ inline Depose(g) {
   for (one : 0 .. PROCESSES - 1) {
     SESSION(g, one).state = UNKNOWN;
     SESSION(g, one).bound = false;
+#if YIELDS > 0
+    SESSION(g, one).says = 0;
+    SESSION(g, one).read_number = 0;
+    SESSION(g, one).read_term = 0;
+#endif
     for (each : 0 .. RECORDS - 1) {
       ENTRY(g, one, each).book = INVALID;
       ENTRY(g, one, each).wanted = INVALID;
@@ -995,15 +1444,49 @@ inline Depose(g) {
     };
     skip
   }
+#ifdef RENEWALS
+  shard[g].seen_last = false;
+  shard[g].seen_lately = false;
+#endif
   shard[g].phase = DEPOSED;
 }
 
-inline Fence(g, p) {
+// Rules 59 and 60. The row, or what is kept of it, is read in the transaction that fenced it, or in
+// the one that shows that somebody else did.
+inline ReadRenewals(g, p) {
+#ifdef RENEWALS
   if
-  :: SESSION(g, p).state == LISTED -> SESSION(g, p).state = FENCED_LISTED
-  :: SESSION(g, p).state == LIVE -> SESSION(g, p).state = FENCED
+  :: p == 0 && !shard[g].seen_last -> shard[g].seen_last = true; shard[g].seen_lately = true
   :: else
   fi;
+#endif
+  skip
+}
+
+#ifdef RENEWALS
+inline SeeRenewal(g, p) {
+  d_step {
+    p == 0 && MAY_SERVE(g) && process[p].current && !shard[g].seen_last -> ReadRenewals(g, p)
+  }
+}
+#endif
+
+inline Fence(g, p) {
+  if
+  :: SESSION(g, p).state == LISTED || SESSION(g, p).state == EVICTING_LISTED ->
+     SESSION(g, p).state = FENCED_LISTED
+  :: SESSION(g, p).state == LIVE || SESSION(g, p).state == EVICTING ->
+     SESSION(g, p).state = FENCED
+  :: else
+  fi;
+#ifndef FREE_FROM_OLD_OBSERVATION
+  ReadRenewals(g, p);
+#endif
+#if YIELDS > 0
+  SESSION(g, p).says = 0;
+  SESSION(g, p).read_number = 0;
+  SESSION(g, p).read_term = 0;
+#endif
   Unbind(g, p);
 }
 
@@ -1021,31 +1504,160 @@ inline EvictNow(g, p) {
   skip
 }
 
+#ifdef EVICT_ONLY_UNBOUND
+#define MAY_BE_EVICTED(g, p) (p == 0 && !SESSION(g, p).bound)
+#else
+#ifdef RENEWALS
+#define MAY_BE_EVICTED(g, p) (p == 0)
+#else
+#define MAY_BE_EVICTED(g, p) true
+#endif
+#endif
+
 inline Evict(g, p) {
   d_step {
     MAY_SERVE(g) && (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) &&
-      evictions < EVICTIONS ->
+      evictions < EVICTIONS && MAY_BE_EVICTED(g, p) ->
     evictions++;
+#ifdef SLOW_EVICTIONS
+    SESSION(g, p).state = (SESSION(g, p).state == LISTED -> EVICTING_LISTED : EVICTING);
+    Unbind(g, p);
+#else
     EvictNow(g, p);
+#endif
   }
 }
 
+#if YIELDS > 0
+// Rule 66.
+#ifdef NO_YIELD_NUMBER
+#define NUMBER_COUNTS(g, p, number) true
+#else
+#define NUMBER_COUNTS(g, p, number) (number > SESSION(g, p).says)
+#endif
+#ifdef NO_YIELD_TERM
+#define TERM_COUNTS(g, marked) true
+#else
+#define TERM_COUNTS(g, marked) (marked >= TERM(g))
+#endif
+#define MARK_COUNTS(g, p, number, marked)                                                          \
+  (((SESSION(g, p).state == LIVE || SESSION(g, p).state == EVICTING) &&                            \
+    NUMBER_COUNTS(g, p, number)) ||                                                                \
+   ((SESSION(g, p).state == LISTED || SESSION(g, p).state == EVICTING_LISTED) &&                   \
+    TERM_COUNTS(g, marked)))
+#endif
+
+#ifdef SLOW_EVICTIONS
+// Logins of a session that is being evicted are not accepted, so that nothing lies between this and
+// its answer.
+inline EvictionRuns(g, p) {
+  d_step {
+    MAY_SERVE(g) && (SESSION(g, p).state == EVICTING || SESSION(g, p).state == EVICTING_LISTED) ->
+    if
+#if YIELDS > 0
+    :: term == TERM(g) && process[p].current && process[p].mark_number > 0 &&
+       MARK_COUNTS(g, p, process[p].mark_number, process[p].mark_term) ->
+       evictions--;
+       CountMark(g, p, process[p].mark_number)
+#endif
+    :: else -> EvictNow(g, p)
+    fi;
+  }
+}
+#endif
+
+#if YIELDS > 0
+// Rule 64.
+inline WriteWanted(g, p) {
+  d_step {
+    p == 0 && MAY_SERVE(g) && !SESSION(g, p).bound && term == TERM(g) &&
+      (SESSION(g, p).state == LISTED ||
+       (SESSION(g, p).state == LIVE && ENTRY(g, p, 0).book != INVALID)) &&
+      process[p].current && process[p].running && process[p].wanted_term != TERM(g) ->
+    process[p].wanted_term = TERM(g)
+  }
+}
+
+inline RemoveWanted(g, p) {
+  d_step {
+    p == 0 && MAY_SERVE(g) && SESSION(g, p).bound && process[p].wanted_term == TERM(g) ->
+    process[p].wanted_term = 0
+  }
+}
+
+inline CountMark(g, p, marked) {
+  Unbind(g, p);
+  for (each : 0 .. RECORDS - 1) { ENTRY(g, p, each).book = INVALID };
+  SESSION(g, p).state = LIVE;
+  SESSION(g, p).says = marked;
+  for (each : 0 .. RECORDS - 1) { Advance(g, each) };
+  FinishRecovery(g);
+}
+
+inline ReadMark(g, p) {
+  d_step {
+    p == 0 && MAY_SERVE(g) && process[p].mark_number > 0 && SESSION(g, p).read_number == 0 &&
+      (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) &&
+      MARK_COUNTS(g, p, process[p].mark_number, process[p].mark_term) ->
+    SESSION(g, p).read_number = process[p].mark_number;
+    SESSION(g, p).read_term = process[p].mark_term;
+  }
+}
+
+#ifdef MARK_JUDGED_WHEN_READ
+#define STILL_COUNTS(g, p) true
+#else
+#define STILL_COUNTS(g, p) MARK_COUNTS(g, p, SESSION(g, p).read_number, SESSION(g, p).read_term)
+#endif
+
+inline BelieveMark(g, p) {
+  d_step {
+    p == 0 && MAY_SERVE(g) && SESSION(g, p).read_number != 0 ->
+    if
+    :: (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) && STILL_COUNTS(g, p) ->
+       CountMark(g, p, SESSION(g, p).read_number)
+    :: else
+    fi;
+    SESSION(g, p).read_number = 0;
+    SESSION(g, p).read_term = 0;
+  }
+}
+#endif
+
 // Rule 40: the lease is over for the server by then.
 #ifdef NO_WAIT_BEFORE_FREEING
-#define LEASE_IS_OVER(p) true
+#define LEASE_IS_OVER(g, p) true
 #else
-#define LEASE_IS_OVER(p) (!process[p].lease)
+#ifdef RENEWALS
+#define LEASE_IS_OVER(g, p) (!shard[g].seen_lately)
+#else
+#define LEASE_IS_OVER(g, p) (!process[p].lease)
 #endif
+#endif
+#ifdef PROOF
+#define IS_OVER(g, p) ((!process[p].current && !process[p].listed) || LEASE_IS_OVER(g, p))
+#else
+#define IS_OVER(g, p) LEASE_IS_OVER(g, p)
+#endif
+
+// Requests that have waited for what has changed.
+inline AdvanceAll(g) {
+#ifdef WAITING
+  for (each : 0 .. RECORDS - 1) { Advance(g, each) };
+#endif
+  skip
+}
 
 inline Free(g, p) {
   d_step {
     MAY_SERVE(g) && (SESSION(g, p).state == FENCED || SESSION(g, p).state == FENCED_LISTED) &&
-      LEASE_IS_OVER(p) ->
+      IS_OVER(g, p) ->
     assert(!process[p].current);
     SESSION(g, p).state = GONE;
     process[p].listed = false;
     for (each : 0 .. RECORDS - 1) { ENTRY(g, p, each).book = INVALID }
     FinishRecovery(g);
+    AdvanceAll(g);
   }
 }
 
@@ -1055,16 +1667,68 @@ inline Free(g, p) {
 #else
 #define STARTED_UNDER(g, p) (process[p].start_term == TERM(g))
 #endif
-#ifdef NO_TERM_MEMORY
-#define NEWEST_TERM(g, p) true
-#else
-#define NEWEST_TERM(g, p) (TERM(g) >= process[p].seen_term)
-#endif
 
 #define CONTRADICTS(g, p, x)                                                                       \
   ((p != 0 && CACHE(p, x).named + ENTRY(g, 0, x).book > MODIFY) ||                                 \
    (p != 1 && CACHE(p, x).named + ENTRY(g, 1, x).book > MODIFY) ||                                 \
    (p != LAST && CACHE(p, x).named + ENTRY(g, LAST, x).book > MODIFY))
+
+// Takes what a login names into the book, and whatever contradicts the book out of the cluster.
+inline Accept(g, p) {
+  Unbind(g, p);
+  SESSION(g, p).bound = true;
+  contradiction = 0;
+  for (each : 0 .. RECORDS - 1) {
+    if
+    :: SESSION(g, p).state == LISTED ->
+       for (one : 0 .. PROCESSES - 1) {
+         if
+         :: one != p && CACHE(p, each).named + ENTRY(g, one, each).book > MODIFY ->
+            contradiction = contradiction | (1 << one) | (1 << p);
+         :: else
+         fi;
+       }
+    :: else ->
+       if
+       :: CACHE(p, each).named > ENTRY(g, p, each).book ->
+          contradiction = contradiction | (1 << p)
+       :: else
+       fi
+    fi;
+  }
+  // Nothing of a contradiction is taken into the book.
+  for (each : 0 .. RECORDS - 1) {
+    if
+    :: contradiction == 0 || (SESSION(g, p).state == LISTED && !CONTRADICTS(g, p, each)) ->
+       ENTRY(g, p, each).book = CACHE(p, each).named
+    :: else
+    fi;
+    CACHE(p, each).named = INVALID;
+  }
+  SESSION(g, p).state = LIVE;
+  if
+  :: contradiction != 0 ->
+     evicted = 0;
+     do
+     :: evicted == PROCESSES -> break
+     :: else ->
+        if
+        :: ((contradiction >> evicted) & 1) && MAY_SERVE(g) ->
+#ifndef NO_PAUSE_AFTER_CONTRADICTION
+           // What it has is not in the book: nothing is granted until it is gone (hole 30).
+           SESSION(g, evicted).state = LISTED;
+           shard[g].phase = RECOVERING;
+#endif
+           EvictNow(g, evicted)
+        :: else
+        fi;
+        evicted++
+     od
+  :: else
+  fi;
+  skip
+}
+
 
 inline OnLogin(g, p) {
   d_step {
@@ -1082,67 +1746,67 @@ inline OnLogin(g, p) {
 #endif
     if
     :: accepted ->
-       Unbind(g, p);
-       SESSION(g, p).bound = true;
-       contradiction = 0;
-       for (each : 0 .. RECORDS - 1) {
-         if
-         :: SESSION(g, p).state == LISTED ->
-            for (one : 0 .. PROCESSES - 1) {
-              if
-              :: one != p && CACHE(p, each).named + ENTRY(g, one, each).book > MODIFY ->
-                 contradiction = contradiction | (1 << one) | (1 << p);
-              :: else
-              fi;
-            }
-         :: else ->
-            if
-            :: CACHE(p, each).named > ENTRY(g, p, each).book ->
-               contradiction = contradiction | (1 << p)
-            :: else
-            fi
-         fi;
-       }
-       // Nothing of a contradiction is taken into the book.
-       for (each : 0 .. RECORDS - 1) {
-         if
-         :: contradiction == 0 ||
-            (SESSION(g, p).state == LISTED && !CONTRADICTS(g, p, each)) ->
-            ENTRY(g, p, each).book = CACHE(p, each).named
-         :: else
-         fi;
-         CACHE(p, each).named = INVALID;
-       }
-       SESSION(g, p).state = LIVE;
+       Accept(g, p);
        if
-       :: contradiction != 0 ->
-          evicted = 0;
-          do
-          :: evicted == PROCESSES -> break
-          :: else ->
-             if
-             :: ((contradiction >> evicted) & 1) && MAY_SERVE(g) ->
-#ifndef NO_PAUSE_AFTER_CONTRADICTION
-                // What it has is not in the book: nothing is granted until it is gone (hole 30).
-                SESSION(g, evicted).state = LISTED;
-                shard[g].phase = RECOVERING;
-#endif
-                EvictNow(g, evicted)
-             :: else
-             fi;
-             evicted++
-          od;
-          Disconnect(p)
+       :: contradiction != 0 -> Disconnect(p)
        :: contradiction == 0 && NEWEST_TERM(g, p) ->
           FinishRecovery(g);
           process[p].link = READY;
-          process[p].seen_term = TERM(g)
+          process[p].seen_term = TERM(g);
+#if YIELDS > 0
+          SESSION(g, p).says = process[p].number;
+#endif
+#ifdef LATE_LOGINS
+#ifndef NO_LOGIN_SERIAL
+          if
+          :: p == 0 && late_login == g + 1 -> ForgetLateLogin()
+          :: else
+          fi;
+#endif
+#endif
+          AdvanceAll(g);
        :: else -> FinishRecovery(g); Disconnect(p)
        fi
     :: else -> Disconnect(p)
     fi;
   }
 }
+
+#ifdef LATE_LOGINS
+inline ForgetLateLogin() {
+  late_login = 0;
+  late_named = INVALID;
+  late_says = 0;
+}
+
+#if YIELDS > 0 && !defined(NO_LOGIN_SERIAL)
+#define LATE_NUMBER_COUNTS(g) (late_says >= SESSION(g, 0).says)
+#else
+#define LATE_NUMBER_COUNTS(g) true
+#endif
+
+// Whoever sent it has closed that connection.
+inline OnLateLogin(g) {
+  d_step {
+    late_login == g + 1 && MAY_SERVE(g) ->
+    if
+    :: (SESSION(g, 0).state == LISTED || SESSION(g, 0).state == LIVE) && LATE_NUMBER_COUNTS(g) ->
+       kept = CACHE(0, 0).named;
+       CACHE(0, 0).named = late_named;
+       Accept(g, 0);
+       CACHE(0, 0).named = kept;
+#if YIELDS > 0
+       SESSION(g, 0).says = late_says;
+#endif
+       FinishRecovery(g);
+       Unbind(g, 0);
+       AdvanceAll(g)
+    :: else
+    fi;
+    ForgetLateLogin();
+  }
+}
+#endif
 
 // Rule 43. Who raised the term is the shard's Global, by compare-and-swap.
 inline RaiseTerm(g) {
@@ -1162,8 +1826,10 @@ inline RaiseTerm(g) {
 inline ListServers(g) {
   for (each : 0 .. PROCESSES - 1) {
     if
-    :: process[each].current -> SESSION(g, each).state = LISTED
-    :: !process[each].current && LIST_FENCED(each) -> SESSION(g, each).state = FENCED_LISTED
+    :: process[each].current -> SESSION(g, each).state = LISTED; ReadRenewals(g, each)
+    :: !process[each].current && LIST_FENCED(each) ->
+       SESSION(g, each).state = FENCED_LISTED;
+       ReadRenewals(g, each)
     :: else
     fi;
   };
@@ -1212,6 +1878,18 @@ inline GlobalStep(g) {
 #if PROCESSES > 2
   :: BOTH(Serve, g, 2) :: BOTH(Hear, g, 2)
   :: Close(g, 2) :: Evict(g, 2) :: Free(g, 2) :: OnLogin(g, 2)
+#endif
+#ifdef SLOW_EVICTIONS
+  :: EvictionRuns(g, 0)
+#endif
+#ifdef RENEWALS
+  :: SeeRenewal(g, 0)
+#endif
+#if YIELDS > 0
+  :: WriteWanted(g, 0) :: RemoveWanted(g, 0) :: ReadMark(g, 0) :: BelieveMark(g, 0)
+#endif
+#ifdef LATE_LOGINS
+  :: OnLateLogin(g)
 #endif
 #if GLOBALS > 1
 #ifdef LIST_BEFORE_TERM
@@ -1271,6 +1949,15 @@ active proctype Cluster() {
       SESSION(0, each).bound = true;
     }
     shard[0].phase = SERVING;
+#ifdef RENEWALS
+    shard[0].seen_last = true;
+    shard[0].seen_lately = true;
+#endif
+#ifdef SECOND_SHARD
+    CACHE(0, 1).right = MODIFY;
+    CACHE(0, 1).told = MODIFY;
+    CACHE(0, 1).loaded = true;
+#endif
   }
 end:
   do
