@@ -143,7 +143,7 @@ typedef Process {
   unsigned start_term : 2;
   unsigned seen_term : 2;
   unsigned link : 2;
-  unsigned peer : 1;          // The Global at the other end.
+  unsigned peer : 2;          // The Global at the other end.
   bool tied;                  // A transaction since the cut accessed both records, unsaved.
   unsigned cut : 2;           // The records in the flush under way.
   unsigned cut_number : 3;
@@ -215,6 +215,7 @@ typedef Session {
   unsigned says : 2;          // The number of the last login or mark that counted.
   unsigned read_number : 2;   // A mark that was read and is not believed yet.
   unsigned read_term : 2;
+  bool wants;                 // That it be told that it is wanted.
 #endif
   bool bound
 }
@@ -235,6 +236,13 @@ typedef Shard {
 #ifdef RENEWALS
   bool seen_last;             // Of process 0: the last renewal was seen, and that
   bool seen_lately;           // less than a lease ago.
+#endif
+#ifdef SEEN_FROM_QUESTION
+  bool asked_now;
+  bool asked_lately;
+#endif
+#ifdef TWO_STATEMENTS
+  bool not_listed;            // The first one said so of process 0.
 #endif
   unsigned phase : 3
 }
@@ -258,6 +266,9 @@ unsigned renewals : 3;
 #endif
 #ifdef CRASH
 bool crashed;
+#endif
+#ifdef FLUSH_RENEWS
+bool flush_sent_lately;
 #endif
 
 // Of a single step, and no part of the state.
@@ -651,6 +662,12 @@ inline Cut(p, x, copy) {
     :: else -> process[p].cut = 1 << (x)
     fi;
     process[p].cut_number = process[p].sequence + 1;
+#ifdef FLUSH_RENEWS
+    if
+    :: p == 0 -> flush_sent_lately = true
+    :: else
+    fi;
+#endif
     for (each : 0 .. RECORDS - 1) {
       if
       :: (process[p].cut >> each) & 1 -> CACHE(p, each).cut_value = CACHE(p, each).value
@@ -695,6 +712,12 @@ inline TakeForFailed(p) {
 inline Saved(p) {
   d_step {
     process[p].running && process[p].cut != 0 && process[p].sequence == process[p].cut_number ->
+#ifdef FLUSH_RENEWS
+    if
+    :: p == 0 && flush_sent_lately -> process[0].lease = true
+    :: else
+    fi;
+#endif
     for (each : 0 .. RECORDS - 1) {
       if
       :: ((process[p].cut >> each) & 1) && CACHE(p, each).value == CACHE(p, each).cut_value ->
@@ -766,6 +789,18 @@ inline Crash(p) {
 }
 #endif
 
+#ifdef ORDERLY_END
+// Rule 47. Nobody may hear its NormalClose.
+inline Finish(p) {
+  d_step {
+    p == 0 && process[p].running && process[p].current && process[p].cut == 0 &&
+      !CACHE(p, 0).dirty && HAS_DATABASE(p) ->
+    process[p].current = false;
+    End(p)
+  }
+}
+#endif
+
 #ifdef DATABASE_CUT
 inline LosesTheDatabase(p) {
   d_step { p == 0 && process[p].running && !process[p].cut_off -> process[p].cut_off = true }
@@ -829,6 +864,12 @@ inline TimePasses() {
     process[0].sent_lately = false;
     shard[0].seen_lately = false;
     shard[GLOBALS - 1].seen_lately = false;
+#ifdef SEEN_FROM_QUESTION
+    shard[0].asked_lately = false;
+#endif
+#ifdef FLUSH_RENEWS
+    flush_sent_lately = false;
+#endif
   }
 }
 #endif
@@ -844,7 +885,17 @@ inline NewNumber(p) {
   skip
 }
 
+#ifdef BOTH_YIELD
+#define MAY_YIELD(p) (p < 2)
+#else
+#define MAY_YIELD(p) (p == 0)
+#endif
 #if YIELDS > 0
+#ifdef YIELD_TO_OLDER_TERM
+#define IS_NO_OLDER_TERM(p) true
+#else
+#define IS_NO_OLDER_TERM(p) (process[p].wanted_term >= process[p].seen_term)
+#endif
 #ifdef KEEP_QUEUE_AT_YIELD
 #define ALL_IS_INSTALLED(p) true
 #else
@@ -864,8 +915,8 @@ inline NewNumber(p) {
 // Rule 65, a and b: it has no connection to a Global of that term, and gives up any other.
 inline Yield(p) {
   d_step {
-    p == 0 && process[p].running && process[p].yielding == 0 && process[p].wanted_term != 0 &&
-      process[p].wanted_term >= process[p].seen_term && process[p].number < YIELDS &&
+    MAY_YIELD(p) && process[p].running && process[p].yielding == 0 &&
+      process[p].wanted_term != 0 && IS_NO_OLDER_TERM(p) && process[p].number < YIELDS &&
       (process[p].link == DISCONNECTED || TERM(process[p].peer) < process[p].wanted_term) &&
       ALL_IS_INSTALLED(p) && HAS_DATABASE(p) ->
     Disconnect(p);
@@ -978,7 +1029,7 @@ inline Handle(p, x) {
   :: message == GRANT_SHARE || message == GRANT_MODIFY ->
 #if YIELDS > 0
      if
-     :: p == 0 -> CACHE(p, x).installing = message - GRANT_SHARE + SHARE
+     :: MAY_YIELD(p) -> CACHE(p, x).installing = message - GRANT_SHARE + SHARE
      :: else -> Granted(p, x, message - GRANT_SHARE + SHARE)
      fi
 #else
@@ -1163,6 +1214,9 @@ inline ServerStep(p) {
 #if GLOBALS > 1
   :: Login(p, 1)
 #endif
+#if GLOBALS > 2
+  :: Login(p, 2)
+#endif
   :: ConnectionLost(p)
 #ifdef BREAKS
   :: NoticesTheClose(p)
@@ -1178,6 +1232,9 @@ inline ServerStep(p) {
 #endif
 #ifdef DATABASE_CUT
   :: LosesTheDatabase(p)
+#endif
+#ifdef ORDERLY_END
+  :: Finish(p)
 #endif
 #ifdef RENEWALS
   :: SendRenewal(p)
@@ -1256,6 +1313,9 @@ inline DatabaseStep() {
 #endif
 #if YIELDS > 0
   :: MarkWritten(0)
+#ifdef BOTH_YIELD
+  :: MarkWritten(1)
+#endif
 #endif
   fi
 }
@@ -1406,6 +1466,17 @@ inline Close(g, p) {
   }
 }
 
+#ifdef WAITING
+// The server has closed it, or is no more.
+inline NoticesTheEnd(g, p) {
+  d_step {
+    MAY_SERVE(g) && SESSION(g, p).bound &&
+      !(process[p].running && process[p].link == READY && process[p].peer == g) ->
+    Unbind(g, p)
+  }
+}
+#endif
+
 #ifdef NO_WAIT_FOR_ANNOUNCEMENTS
 #define UNSETTLED(g, p) false
 #else
@@ -1433,6 +1504,7 @@ inline Depose(g) {
     SESSION(g, one).says = 0;
     SESSION(g, one).read_number = 0;
     SESSION(g, one).read_term = 0;
+    SESSION(g, one).wants = false;
 #endif
     for (each : 0 .. RECORDS - 1) {
       ENTRY(g, one, each).book = INVALID;
@@ -1464,11 +1536,28 @@ inline ReadRenewals(g, p) {
 }
 
 #ifdef RENEWALS
+#ifdef SEEN_FROM_QUESTION
+inline AskForRenewals(g) {
+  d_step {
+    MAY_SERVE(g) && !shard[g].asked_now -> shard[g].asked_now = true; shard[g].asked_lately = true
+  }
+}
+inline SeeRenewal(g, p) {
+  d_step {
+    p == 0 && MAY_SERVE(g) && process[p].current && !shard[g].seen_last && shard[g].asked_now ->
+    ReadRenewals(g, p);
+    shard[g].seen_lately = shard[g].asked_lately;
+    shard[g].asked_now = false;
+    shard[g].asked_lately = false;
+  }
+}
+#else
 inline SeeRenewal(g, p) {
   d_step {
     p == 0 && MAY_SERVE(g) && process[p].current && !shard[g].seen_last -> ReadRenewals(g, p)
   }
 }
+#endif
 #endif
 
 inline Fence(g, p) {
@@ -1486,6 +1575,7 @@ inline Fence(g, p) {
   SESSION(g, p).says = 0;
   SESSION(g, p).read_number = 0;
   SESSION(g, p).read_term = 0;
+  SESSION(g, p).wants = false;
 #endif
   Unbind(g, p);
 }
@@ -1567,20 +1657,33 @@ inline EvictionRuns(g, p) {
 #endif
 
 #if YIELDS > 0
-// Rule 64.
-inline WriteWanted(g, p) {
+// Rule 64. The row is written later: it may have logged in by then.
+inline Want(g, p) {
   d_step {
-    p == 0 && MAY_SERVE(g) && !SESSION(g, p).bound && term == TERM(g) &&
+    MAY_SERVE(g) && !SESSION(g, p).bound && !SESSION(g, p).wants &&
       (SESSION(g, p).state == LISTED ||
        (SESSION(g, p).state == LIVE && ENTRY(g, p, 0).book != INVALID)) &&
       process[p].current && process[p].running && process[p].wanted_term != TERM(g) ->
-    process[p].wanted_term = TERM(g)
+    SESSION(g, p).wants = true
+  }
+}
+
+inline WriteWanted(g, p) {
+  d_step {
+    MAY_SERVE(g) && SESSION(g, p).wants ->
+    SESSION(g, p).wants = false;
+    if
+    :: term == TERM(g) && process[p].running && process[p].current ->
+       process[p].wanted_term = TERM(g)
+    :: else
+    fi;
   }
 }
 
 inline RemoveWanted(g, p) {
   d_step {
-    p == 0 && MAY_SERVE(g) && SESSION(g, p).bound && process[p].wanted_term == TERM(g) ->
+    MAY_SERVE(g) && SESSION(g, p).bound && !SESSION(g, p).wants &&
+      process[p].wanted_term == TERM(g) ->
     process[p].wanted_term = 0
   }
 }
@@ -1596,7 +1699,7 @@ inline CountMark(g, p, marked) {
 
 inline ReadMark(g, p) {
   d_step {
-    p == 0 && MAY_SERVE(g) && process[p].mark_number > 0 && SESSION(g, p).read_number == 0 &&
+    MAY_SERVE(g) && process[p].mark_number > 0 && SESSION(g, p).read_number == 0 &&
       (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) &&
       MARK_COUNTS(g, p, process[p].mark_number, process[p].mark_term) ->
     SESSION(g, p).read_number = process[p].mark_number;
@@ -1612,7 +1715,7 @@ inline ReadMark(g, p) {
 
 inline BelieveMark(g, p) {
   d_step {
-    p == 0 && MAY_SERVE(g) && SESSION(g, p).read_number != 0 ->
+    MAY_SERVE(g) && SESSION(g, p).read_number != 0 ->
     if
     :: (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) && STILL_COUNTS(g, p) ->
        CountMark(g, p, SESSION(g, p).read_number)
@@ -1634,8 +1737,17 @@ inline BelieveMark(g, p) {
 #define LEASE_IS_OVER(g, p) (!process[p].lease)
 #endif
 #endif
-#ifdef PROOF
-#define IS_OVER(g, p) ((!process[p].current && !process[p].listed) || LEASE_IS_OVER(g, p))
+// Rule 62: neither current nor fenced, in one statement.
+#if defined(PROOF) || defined(ORDERLY_END)
+#define OVER
+#endif
+#ifdef TWO_STATEMENTS
+#define NOT_LISTED(g, p) shard[g].not_listed
+#else
+#define NOT_LISTED(g, p) (!process[p].listed)
+#endif
+#ifdef OVER
+#define IS_OVER(g, p) (LEASE_IS_OVER(g, p) || (!process[p].current && NOT_LISTED(g, p)))
 #else
 #define IS_OVER(g, p) LEASE_IS_OVER(g, p)
 #endif
@@ -1660,6 +1772,22 @@ inline Free(g, p) {
     AdvanceAll(g);
   }
 }
+
+#ifdef OVER
+#ifdef TWO_STATEMENTS
+inline FirstStatement(g, p) {
+  d_step { MAY_SERVE(g) && !process[p].listed && !shard[g].not_listed -> shard[g].not_listed = true }
+}
+#endif
+
+inline SeesThatItIsOver(g, p) {
+  d_step {
+    MAY_SERVE(g) && (SESSION(g, p).state == LISTED || SESSION(g, p).state == LIVE) &&
+      !process[p].current && NOT_LISTED(g, p) ->
+    Fence(g, p)
+  }
+}
+#endif
 
 // Rules 40 to 45 (GlobalServer::Judge and OnLogin).
 #ifdef NO_START_TERM
@@ -1879,14 +2007,29 @@ inline GlobalStep(g) {
   :: BOTH(Serve, g, 2) :: BOTH(Hear, g, 2)
   :: Close(g, 2) :: Evict(g, 2) :: Free(g, 2) :: OnLogin(g, 2)
 #endif
+#ifdef WAITING
+  :: NoticesTheEnd(g, 0) :: NoticesTheEnd(g, 1) :: NoticesTheEnd(g, LAST)
+#endif
 #ifdef SLOW_EVICTIONS
-  :: EvictionRuns(g, 0)
+  :: EvictionRuns(g, 0) :: EvictionRuns(g, 1)
 #endif
 #ifdef RENEWALS
   :: SeeRenewal(g, 0)
+#ifdef SEEN_FROM_QUESTION
+  :: AskForRenewals(g)
+#endif
+#endif
+#ifdef OVER
+  :: SeesThatItIsOver(g, 0)
+#ifdef TWO_STATEMENTS
+  :: FirstStatement(g, 0)
+#endif
 #endif
 #if YIELDS > 0
-  :: WriteWanted(g, 0) :: RemoveWanted(g, 0) :: ReadMark(g, 0) :: BelieveMark(g, 0)
+  :: Want(g, 0) :: WriteWanted(g, 0) :: RemoveWanted(g, 0) :: ReadMark(g, 0) :: BelieveMark(g, 0)
+#ifdef BOTH_YIELD
+  :: Want(g, 1) :: WriteWanted(g, 1) :: RemoveWanted(g, 1) :: ReadMark(g, 1) :: BelieveMark(g, 1)
+#endif
 #endif
 #ifdef LATE_LOGINS
   :: OnLateLogin(g)
@@ -1967,7 +2110,7 @@ end:
   :: d_step { A_STALE_READ -> no_stale_read = false; assert(no_stale_read) }
   :: d_step {
        timeout -> all_is_served = QUIET(0) && QUIET(1) && QUIET(LAST) && AT_REST(0) &&
-                                  AT_REST(GLOBALS - 1);
+                                  AT_REST(GLOBALS / 2) && AT_REST(GLOBALS - 1);
        assert(all_is_served)
      }
   :: ServerStep(0)
@@ -1979,6 +2122,9 @@ end:
   :: GlobalStep(0)
 #if GLOBALS > 1
   :: GlobalStep(1)
+#endif
+#if GLOBALS > 2
+  :: GlobalStep(2)
 #endif
   od
 }
