@@ -26,6 +26,13 @@ def bounds(processes, globals_, evictions, transactions, breaks, *more):
             f"TRANSACTIONS={transactions}", f"BREAKS={breaks}", "ONE_REQUEST", *more]
 
 
+def life(processes, globals_, evictions, transactions, breaks, requests, *more):
+    """Evidence of life and passive close (rules 59 to 67), of one record if nothing else is said."""
+    records = [] if "SECOND_SHARD" in more else ["RECORDS=1"]
+    return bounds(processes, globals_, evictions, transactions, breaks, f"REQUESTS={requests}",
+                  "WAITING", "GREETINGS", *records, *more)
+
+
 WORLDS = {
     "requests": [f for f in bounds(2, 1, 0, 2, 0) if f != "ONE_REQUEST"],
     "rights": bounds(2, 1, 0, 2, 0, "RELEASES", "SLOW_LOADS"),
@@ -38,6 +45,22 @@ WORLDS = {
     "one-record": bounds(3, 2, 0, 1, 1, "RECORDS=1", "RELEASES"),
     "one-record-eviction": bounds(3, 2, 1, 1, 0, "RECORDS=1"),
     "contradiction": bounds(3, 2, 0, 1, 3, "RECORDS=1", "RELEASES", "NARROW"),
+    "renewals": life(2, 1, 1, 2, 1, 3, "RENEWALS=2"),
+    "database-cut": life(2, 1, 1, 1, 1, 3, "RENEWALS=2", "YIELDS=1", "SLOW_EVICTIONS",
+                         "DATABASE_CUT"),
+    "proof": life(3, 1, 0, 1, 1, 2, "RENEWALS=1", "YIELDS=1", "CRASH", "PROOF"),
+    "proof-take-over": life(3, 2, 0, 1, 0, 2, "RENEWALS=1", "CRASH", "PROOF"),
+    "yield": life(2, 1, 0, 2, 2, 4, "YIELDS=2"),
+    "yield-eviction": life(2, 1, 1, 1, 1, 3, "YIELDS=1", "RENEWALS=1", "SLOW_EVICTIONS", "CRASH"),
+    "yield-take-over": life(2, 2, 0, 1, 2, 3, "YIELDS=2"),
+    "yield-take-over-eviction": life(2, 2, 1, 1, 1, 2, "YIELDS=1", "RENEWALS=1", "SLOW_EVICTIONS",
+                                     "NARROW"),
+    "yield-end": life(2, 2, 1, 1, 1, 2, "YIELDS=1", "SLOW_EVICTIONS", "ORDERLY_END", "NARROW"),
+    "both-yield": life(2, 2, 0, 1, 2, 2, "YIELDS=1", "BOTH_YIELD", "NARROW"),
+    "three-globals": life(2, 3, 0, 1, 1, 2, "YIELDS=2", "NARROW"),
+    "two-shards": life(2, 1, 1, 2, 1, 3, "YIELDS=1", "SLOW_EVICTIONS", "SECOND_SHARD"),
+    "late-login": life(2, 1, 0, 1, 3, 3, "YIELDS=2", "LATE_LOGINS"),
+    "late-login-take-over": life(2, 2, 0, 1, 3, 3, "YIELDS=1", "LATE_LOGINS", "NARROW"),
 }
 
 # The rule, and the smallest world found in which it is missed.
@@ -61,6 +84,26 @@ RULES = {
     "NO_FENCED_LEASES": bounds(2, 2, 1, 1, 0, "RECORDS=1"),
     "NO_PAUSE_AFTER_CONTRADICTION": bounds(3, 2, 0, 1, 3, "RECORDS=1", "RELEASES", "NARROW"),
     "NO_REFUSALS": bounds(2, 1, 0, 1, 1),
+    "FREE_FROM_OLD_OBSERVATION": life(2, 1, 1, 1, 0, 2, "RENEWALS=1"),
+    "SEEN_FROM_QUESTION": life(2, 1, 1, 1, 0, 2, "RENEWALS=1"),
+    "RENEWED_FROM_ANSWER": life(2, 1, 1, 1, 0, 2, "RENEWALS=1"),
+    "RENEWED_FROM_REPEAT": life(2, 1, 1, 1, 0, 2, "RENEWALS=1"),
+    "FLUSH_RENEWS": life(2, 1, 1, 1, 0, 2, "RENEWALS=1"),
+    "EVICT_ONLY_UNBOUND": life(2, 1, 1, 1, 0, 2, "RENEWALS=1", "DATABASE_CUT"),
+    "PROOF_WITHOUT_DEATH": life(3, 1, 0, 1, 0, 2, "CRASH", "PROOF"),
+    "TWO_STATEMENTS": life(3, 1, 0, 1, 0, 2, "CRASH", "PROOF"),
+    "KEEP_QUEUE_AT_YIELD": life(2, 1, 0, 1, 1, 2, "YIELDS=1"),
+    "YIELD_KEEPS_SHARE": life(2, 1, 0, 1, 1, 2, "YIELDS=1"),
+    "NO_YIELD_FLUSH": life(2, 1, 0, 1, 1, 2, "YIELDS=1"),
+    "YIELD_FLUSHES_NO_GROUPS": life(2, 1, 0, 1, 1, 1, "YIELDS=1", "SECOND_SHARD"),
+    "RECONNECT_WHILE_YIELDING": life(2, 1, 0, 1, 1, 3, "YIELDS=1"),
+    "YIELD_TO_OLDER_TERM": life(2, 2, 0, 1, 2, 3, "YIELDS=1", "NARROW"),
+    "YIELD_FORGETS_TERM": life(2, 2, 0, 1, 1, 2, "YIELDS=1"),
+    "NO_YIELD_NUMBER": life(2, 1, 0, 1, 1, 3, "YIELDS=1"),
+    "NO_YIELD_TERM": life(2, 2, 0, 1, 1, 3, "YIELDS=1"),
+    "MARK_JUDGED_WHEN_READ": life(2, 1, 0, 1, 1, 3, "YIELDS=1"),
+    "NO_LOGIN_SERIAL": life(2, 1, 0, 1, 2, 2, "LATE_LOGINS"),
+    "TERM_SEEN_AT_ANSWER": life(2, 2, 0, 1, 2, 2, "LATE_LOGINS"),
 }
 
 
