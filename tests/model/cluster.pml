@@ -42,6 +42,7 @@
 // other, with a lease of one unit of time. Only A is evicted then.
 // CRASH: process 0 ends without a word; PROOF: its successor may know that (rule 62).
 // DATABASE_CUT: process 0 may lose the database for ever.
+// GLOBAL_CUT: process 0 may lose all Globals for ever; then nothing but a passive close helps.
 // WAITING: requests wait for holders without connection (rule 67), and are not refused.
 // GREETINGS: a server knows the term of a Global before it logs in (rules 45 and 57).
 // SLOW_EVICTIONS: an eviction is asked for, and takes effect at any later time.
@@ -161,6 +162,9 @@ typedef Process {
 #endif
 #ifdef DATABASE_CUT
   bool cut_off;
+#endif
+#ifdef GLOBAL_CUT
+  bool alone;
 #endif
 }
 Process process[PROCESSES];
@@ -400,6 +404,11 @@ inline Write(x, what) {
   skip
 }
 
+#ifdef GLOBAL_CUT
+#define HAS_GLOBAL(p) (!process[p].alone)
+#else
+#define HAS_GLOBAL(p) true
+#endif
 #ifdef DATABASE_CUT
 #define HAS_DATABASE(p) (!process[p].cut_off)
 #else
@@ -807,6 +816,14 @@ inline LosesTheDatabase(p) {
 }
 #endif
 
+#ifdef GLOBAL_CUT
+inline LosesTheGlobals(p) {
+  d_step {
+    p == 0 && process[p].running && !process[p].alone -> process[p].alone = true; Disconnect(p)
+  }
+}
+#endif
+
 #ifdef RENEWALS
 // Rules 36 and 60. The lease is counted from before the renewal was sent, for the first time.
 inline SendRenewal(p) {
@@ -819,9 +836,11 @@ inline SendRenewal(p) {
 }
 
 #ifdef RENEWED_FROM_REPEAT
+// Its answer was lost; the row says that it is written.
 inline RepeatRenewal(p) {
   d_step {
-    p == 0 && process[p].running && process[p].renewing != 0 && !process[p].sent_lately ->
+    p == 0 && process[p].running && process[p].current && !process[p].sent_lately &&
+      process[p].renewing == RENEWAL_WRITTEN ->
     process[p].sent_lately = true
   }
 }
@@ -890,6 +909,11 @@ inline NewNumber(p) {
 #else
 #define MAY_YIELD(p) (p == 0)
 #endif
+#ifdef NO_YIELD
+#define WILL_YIELD(p) false
+#else
+#define WILL_YIELD(p) MAY_YIELD(p)
+#endif
 #if YIELDS > 0
 #ifdef YIELD_TO_OLDER_TERM
 #define IS_NO_OLDER_TERM(p) true
@@ -915,7 +939,7 @@ inline NewNumber(p) {
 // Rule 65, a and b: it has no connection to a Global of that term, and gives up any other.
 inline Yield(p) {
   d_step {
-    MAY_YIELD(p) && process[p].running && process[p].yielding == 0 &&
+    WILL_YIELD(p) && process[p].running && process[p].yielding == 0 &&
       process[p].wanted_term != 0 && IS_NO_OLDER_TERM(p) && process[p].number < YIELDS &&
       (process[p].link == DISCONNECTED || TERM(process[p].peer) < process[p].wanted_term) &&
       ALL_IS_INSTALLED(p) && HAS_DATABASE(p) ->
@@ -955,6 +979,13 @@ inline MarkWritten(p) {
     process[p].yielding == MARK_SENT && process[p].current && HAS_DATABASE(p) ->
     process[p].mark_number = process[p].number + 1;
     process[p].mark_term = process[p].yields_to;
+#ifdef GLOBAL_CUT
+    // Or it would yield once more for the same row.
+    if
+    :: process[p].wanted_term <= process[p].yields_to -> process[p].wanted_term = 0
+    :: else
+    fi;
+#endif
     NewNumber(p);
     process[p].yielding = (process[p].running -> MARK_WRITTEN : 0);
     process[p].yields_to = (process[p].running -> process[p].yields_to : 0);
@@ -1085,7 +1116,7 @@ inline Handle(p, x) {
 #endif
 // It reads the term before it says anything.
 #ifdef GREETINGS
-#define IS_GREETED(p, g) (NEWEST_TERM(g, p) && HAS_DATABASE(p))
+#define IS_GREETED(p, g) (NEWEST_TERM(g, p) && HAS_DATABASE(p) && HAS_GLOBAL(p))
 #else
 #define IS_GREETED(p, g) true
 #endif
@@ -1232,6 +1263,9 @@ inline ServerStep(p) {
 #endif
 #ifdef DATABASE_CUT
   :: LosesTheDatabase(p)
+#endif
+#ifdef GLOBAL_CUT
+  :: LosesTheGlobals(p)
 #endif
 #ifdef ORDERLY_END
   :: Finish(p)
@@ -1657,13 +1691,22 @@ inline EvictionRuns(g, p) {
 #endif
 
 #if YIELDS > 0
+// Where yields are needed and bounded, none is wasted.
+#ifdef GLOBAL_CUT
+#define HAS_MARKED(g, p)                                                                           \
+  (process[p].mark_number > 0 && MARK_COUNTS(g, p, process[p].mark_number, process[p].mark_term))
+#else
+#define HAS_MARKED(g, p) false
+#endif
+
 // Rule 64. The row is written later: it may have logged in by then.
 inline Want(g, p) {
   d_step {
     MAY_SERVE(g) && !SESSION(g, p).bound && !SESSION(g, p).wants &&
       (SESSION(g, p).state == LISTED ||
        (SESSION(g, p).state == LIVE && ENTRY(g, p, 0).book != INVALID)) &&
-      process[p].current && process[p].running && process[p].wanted_term != TERM(g) ->
+      process[p].current && process[p].running && process[p].wanted_term != TERM(g) &&
+      !HAS_MARKED(g, p) ->
     SESSION(g, p).wants = true
   }
 }
@@ -1776,7 +1819,9 @@ inline Free(g, p) {
 #ifdef OVER
 #ifdef TWO_STATEMENTS
 inline FirstStatement(g, p) {
-  d_step { MAY_SERVE(g) && !process[p].listed && !shard[g].not_listed -> shard[g].not_listed = true }
+  d_step {
+    MAY_SERVE(g) && !process[p].listed && !shard[g].not_listed -> shard[g].not_listed = true
+  }
 }
 #endif
 
@@ -2068,9 +2113,11 @@ inline GlobalStep(g) {
 // When nothing can happen any more, nobody waits for anything.
 #define QUIET_RECORD(p, x)                                                                         \
   (CACHE(p, x).asking == NOTHING && !CACHE(p, x).owes && !CACHE(p, x).dirty)
+// (What is blocked by one that has lost the database for ever is for its Global to see.)
 #define QUIET(p)                                                                                   \
-  (!process[p].running || (process[p].current && process[p].link == READY &&                       \
-                           process[p].cut == 0 && QUIET_RECORD(p, 0) && QUIET_RECORD(p, 1)))
+  (!process[p].running || !HAS_DATABASE(p) ||                                                      \
+   (process[p].current && (process[p].link == READY || !HAS_GLOBAL(p)) && process[p].cut == 0 &&   \
+    QUIET_RECORD(p, 0) && QUIET_RECORD(p, 1)))
 #define SETTLED(g, p)                                                                              \
   (SESSION(g, p).state == UNKNOWN || SESSION(g, p).state == LIVE ||                                \
    SESSION(g, p).state == GONE)
