@@ -1645,7 +1645,6 @@ inline Evict(g, p) {
     evictions++;
 #ifdef SLOW_EVICTIONS
     SESSION(g, p).state = (SESSION(g, p).state == LISTED -> EVICTING_LISTED : EVICTING);
-    Unbind(g, p);
 #else
     EvictNow(g, p);
 #endif
@@ -1672,8 +1671,8 @@ inline Evict(g, p) {
 #endif
 
 #ifdef SLOW_EVICTIONS
-// Logins of a session that is being evicted are not accepted, so that nothing lies between this and
-// its answer.
+// Logins of a session that is being evicted are not accepted, but its connection goes on. One that
+// has marked is not evicted; its mark is read as any other.
 inline EvictionRuns(g, p) {
   d_step {
     MAY_SERVE(g) && (SESSION(g, p).state == EVICTING || SESSION(g, p).state == EVICTING_LISTED) ->
@@ -1682,7 +1681,7 @@ inline EvictionRuns(g, p) {
     :: term == TERM(g) && process[p].current && process[p].mark_number > 0 &&
        MARK_COUNTS(g, p, process[p].mark_number, process[p].mark_term) ->
        evictions--;
-       CountMark(g, p, process[p].mark_number)
+       SESSION(g, p).state = (SESSION(g, p).state == EVICTING -> LIVE : LISTED)
 #endif
     :: else -> EvictNow(g, p)
     fi;
