@@ -43,6 +43,8 @@
 // CRASH: process 0 ends without a word; PROOF: its successor may know that (rule 62).
 // DATABASE_CUT: process 0 may lose the database for ever.
 // GLOBAL_CUT: process 0 may lose all Globals for ever; then nothing but a passive close helps.
+// ORDERLY_END: process 0 may end in order, and its NormalClose get lost (rule 47).
+// BOTH_YIELD: server B may yield, too.
 // WAITING: requests wait for holders without connection (rule 67), and are not refused.
 // GREETINGS: a server knows the term of a Global before it logs in (rules 45 and 57).
 // SLOW_EVICTIONS: an eviction is asked for, and takes effect at any later time.
