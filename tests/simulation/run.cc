@@ -323,8 +323,8 @@ class Life {
     }
   }
 
-  // It reaches the database: what it has done is saved, and its rights are given up when others need
-  // them (rule 63). Now and then for good.
+  // It reaches the database: what it has done is saved, and its rights are given up when others
+  // need them (rule 63). Now and then for good.
   void CutFromGlobalsOnly(ProcessId server, Time duration) {
     const bool for_good = world_.Chance(0.2) && MayLose(server);
     for (const auto& globals : cluster_.globals) {

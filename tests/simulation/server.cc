@@ -395,7 +395,7 @@ void Server::KeepLease() {
         if (closed_) return;  // Its row says that it has ended.
         if (renewed.ok()) {
           renew_seq_ += 1;
-          // Already there, by an earlier copy: whoever has seen that one counts from there (hole 32).
+          // Already there, by an earlier copy: whoever has seen it counts from there (hole 32).
           if (renewed.value() || cluster_.unsafe.renewals_in_doubt_count) lease_.Renewed(sent);
         } else if (renewed.error().code() == ErrorCode::kFenced) {
           End("its renewal was refused");

@@ -109,8 +109,8 @@ void GlobalServer::Supersede(Time now, SessionId id) {
 }
 
 // No flush of it takes effect any more. What it may still do is answer from memory, until its lease
-// is over (rule 40). That is counted from the moment at which its last renewal was seen: it was sent
-// before (rule 60).
+// is over (rule 40). That is counted from the moment at which its last renewal was seen: it was
+// sent before (rule 60).
 void GlobalServer::Fenced(Time now, SessionId id, std::int64_t renewals) {
   Session& session = sessions_.at(id);
   std::int64_t& fenced = fenced_[session.server_id];

@@ -290,9 +290,8 @@ class GlobalRestartedTest : public GlobalServerTest {
 };
 
 TEST_F(GlobalRestartedTest, WaitsForAServerThatAnnouncesSlowly) {
-  const LoginRequest part{.server_id = 1, .epoch = kEpoch, .rights = {}};
   for (int i = 0; i < 400; ++i) {
-    global.OnLoginPart(now, part);
+    global.OnLoginPart(now, 1, kEpoch, nullptr);
     global.OnServerRow(now, 1, Fence::ServerRow{.epoch = kEpoch, .live = true});
     Wait(kStep, 3);
   }

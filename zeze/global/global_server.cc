@@ -30,9 +30,8 @@ constexpr std::chrono::nanoseconds kRefusalPeriod = std::chrono::minutes(1);
 constexpr std::chrono::nanoseconds kInTheWayFor = std::chrono::seconds(10);
 
 // Epochs of earlier builds have no secret and prove nothing.
-bool Proves(const LoginRequest& request, const std::string& secret) {
-  if (secret.empty()) return request.proves == nullptr;
-  return request.proves != nullptr && request.proves(secret);
+bool Proves(const LoginProof& proof, const std::string& secret) {
+  return secret.empty() ? proof == nullptr : proof != nullptr && proof(secret);
 }
 
 }  // namespace
@@ -279,7 +278,7 @@ void GlobalServer::JudgeByRow(Time now, Lookup lookup, const Result<Fence::Serve
     return;
   }
   const std::string& secret = row.value().secret;
-  if (!Proves(request, secret)) {
+  if (!Proves(request.proves, secret)) {
     RefuseLogin(now, lookup.from, request,
                 "it does not prove that it is the process of this epoch: it uses another database, "
                 "or is a stranger");
@@ -301,16 +300,17 @@ bool GlobalServer::IsLate(const LoginRequest& request) const {
          request.yields < session.yields;
 }
 
-bool GlobalServer::OnLoginPart(Time now, const LoginRequest& request) {
+bool GlobalServer::OnLoginPart(Time now, std::int32_t server_id, std::int64_t epoch,
+                               const LoginProof& proves) {
   now_ = now;
-  const SessionId id = FindSession(request.server_id, request.epoch);
+  const SessionId id = FindSession(server_id, epoch);
   if (id == kNoSession || sessions_.at(id).state != State::kLive) return false;
   Session& session = sessions_.at(id);
   if (!session.secret.has_value()) {  // Its last part waits for it anyway.
-    if (!std::exchange(session.secret_asked, true)) output_.ReadServer(request.server_id);
+    if (!std::exchange(session.secret_asked, true)) output_.ReadServer(server_id);
     return false;
   }
-  if (!Proves(request, *session.secret)) return false;
+  if (!Proves(proves, *session.secret)) return false;
   session.sign = now;
   return true;
 }

@@ -190,7 +190,7 @@ class GlobalServer final : private DirectoryOutput {
   void OnLogin(Time now, ConnectionId from, LoginRequest request);
   // A part of a login has come: a sign of life, if it proves what it says. False: it does not, or
   // that is not known yet.
-  bool OnLoginPart(Time now, const LoginRequest& request);
+  bool OnLoginPart(Time now, std::int32_t server_id, std::int64_t epoch, const LoginProof& proves);
   // Somebody who does not belong here, for a reason that the network knows.
   void RefuseLogin(Time now, ConnectionId from, const LoginRequest& request,
                    const std::string& why);

@@ -17,6 +17,10 @@ namespace zeze::global {
 // Names a connection in a process; never used twice.
 using ConnectionId = std::uint64_t;
 
+// Whether a login was made with this secret, which the database has for the epoch (rule 57). Null:
+// it proves nothing, as those of servers of earlier builds.
+using LoginProof = std::function<bool(std::string_view secret)>;
+
 // The first message of every connection. It names all rights that the server has: a right that is
 // being given back counts until its records are saved.
 struct LoginRequest {
@@ -31,9 +35,7 @@ struct LoginRequest {
   std::int64_t serial = 0;
   // How often it has yielded the shard (rule 65).
   std::int64_t yields = 0;
-  // Whether it was made with this secret, which the database has for the epoch (rule 57). Null: it
-  // proves nothing, as servers of earlier builds.
-  std::function<bool(std::string_view secret)> proves = nullptr;
+  LoginProof proves = nullptr;
 };
 
 enum class LoginOutcome : std::uint8_t {

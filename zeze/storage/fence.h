@@ -204,7 +204,7 @@ class Fence {
   // current. False: somebody took over this shard. Without effect on a server of another epoch.
   virtual Result<bool> Want(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                             std::int64_t term) = 0;
-  // It is connected again; a later Global that wants it still does. Nothing depends on it: a server that yields for nothing loses its cache.
+  // It is connected again. Nothing depends on this: who yields for nothing only loses its cache.
   virtual Result<void> Unwant(std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
                               std::int64_t term) = 0;
   // The last mark of each live server for the shard.

@@ -239,64 +239,32 @@ class GlobalService::Impl final : public GlobalOutput {
     });
   }
   void ListLive() override {
-    InBackground(blocking_, [this]() -> Task {
-      auto result = fence_.ListLive();
-      return [this, result] {
-        NoteDatabase(result);
-        machine_.OnLiveServers(Now(), result);
-      };
-    });
+    Ask([this] { return fence_.ListLive(); },
+        [this](const auto& servers) { machine_.OnLiveServers(Now(), servers); });
   }
   void Want(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
-    InBackground(blocking_, [this, server_id, epoch, term]() -> Task {
-      auto result = fence_.Want(server_id, epoch, options_.shard, term);
-      return [this, server_id, epoch, result] {
-        NoteDatabase(result);
-        machine_.OnWanted(Now(), server_id, epoch, result);
-      };
-    });
+    Ask([=, this] { return fence_.Want(server_id, epoch, options_.shard, term); },
+        [=, this](const auto& written) { machine_.OnWanted(Now(), server_id, epoch, written); });
   }
   void Unwant(std::int32_t server_id, std::int64_t epoch, std::int64_t term) override {
-    InBackground(blocking_, [this, server_id, epoch, term]() -> Task {
-      auto result = fence_.Unwant(server_id, epoch, options_.shard, term);
-      return [this, result] { NoteDatabase(result); };
-    });
+    Ask([=, this] { return fence_.Unwant(server_id, epoch, options_.shard, term); },
+        [](const auto&) {});
   }
   void ReadYields() override {
-    InBackground(blocking_, [this]() -> Task {
-      auto result = fence_.Yields(options_.shard);
-      return [this, result] {
-        NoteDatabase(result);
-        machine_.OnYields(Now(), result);
-      };
-    });
+    Ask([this] { return fence_.Yields(options_.shard); },
+        [this](const auto& yields) { machine_.OnYields(Now(), yields); });
   }
   void Evict(std::int32_t server_id, std::int64_t epoch, std::int64_t term,
              const EvictUnless& unless) override {
-    InBackground(blocking_, [this, server_id, epoch, term, unless]() -> Task {
-      auto result = fence_.Evict(server_id, epoch, options_.shard, term, unless);
-      return [this, server_id, epoch, result] {
-        NoteDatabase(result);
-        machine_.OnEvicted(Now(), server_id, epoch, result);
-      };
-    });
+    Ask([=, this] { return fence_.Evict(server_id, epoch, options_.shard, term, unless); },
+        [=, this](const auto& outcome) { machine_.OnEvicted(Now(), server_id, epoch, outcome); });
   }
   void ReadServer(std::int32_t server_id) override {
-    InBackground(blocking_, [this, server_id]() -> Task {
-      auto result = fence_.Read(server_id);
-      return [this, server_id, result] {
-        NoteDatabase(result);
-        machine_.OnServerRow(Now(), server_id, result);
-      };
-    });
+    Ask([=, this] { return fence_.Read(server_id); },
+        [=, this](const auto& row) { machine_.OnServerRow(Now(), server_id, row); });
   }
   void LeaseOver(std::int32_t server_id, std::int64_t epoch) override {
-    InBackground(blocking_, [this, server_id, epoch]() -> Task {
-      if (auto result = fence_.LeaseOver(server_id, epoch); !result.ok()) {
-        ZEZE_LOG_WARNING("the end of a lease was not noted: {}", result.error().message());
-      }
-      return [] {};
-    });
+    Ask([=, this] { return fence_.LeaseOver(server_id, epoch); }, [](const auto&) {});
   }
   void StopServer(std::int32_t server_id, std::uint64_t ticket) override {
     InBackground(hooks(), [this, server_id, ticket]() -> Task {
@@ -309,6 +277,17 @@ class GlobalService::Impl final : public GlobalOutput {
   void Alert(const GlobalAlert& alert) override { Tell(ToString(alert.kind), alert); }
 
  private:
+  // `call` waits for the database; `told` gets what it said, on the network thread.
+  template <typename Call, typename Told>
+  void Ask(Call call, Told told) {
+    InBackground(blocking_, [this, call = std::move(call), told = std::move(told)]() -> Task {
+      auto result = call();
+      return [this, result, told] {
+        NoteDatabase(result);
+        told(result);
+      };
+    });
+  }
   // Says when the database is lost, and when it is back.
   template <typename T>
   void NoteDatabase(const Result<T>& result) {
@@ -529,11 +508,8 @@ void GlobalService::Impl::Login(Request<wire::FencedLogin> request) {
   wire::FencedLoginArgument& argument = request.argument();
   std::size_t bytes = 0;
   for (const HeldRight& one : argument.rights) bytes += kBytesOfRight + one.key.size();
-  const LoginRequest sign{.server_id = argument.server_id,
-                          .epoch = argument.epoch,
-                          .rights = {},
-                          .proves = ProofIn(argument, *session)};
-  const bool proven = machine_.OnLoginPart(Now(), sign);
+  const bool proven =
+      machine_.OnLoginPart(Now(), argument.server_id, argument.epoch, ProofIn(argument, *session));
   if (const auto at = strangers_.find(from); proven && at != strangers_.end()) {
     at->second.since = recent_now_;  // It is at work.
   }
@@ -715,10 +691,8 @@ GlobalService::Status GlobalService::GetStatus() const {
 }
 
 bool GlobalService::CleanUp(std::int32_t server_id) {
-  return impl_->OnLoop<bool>([this, server_id] {
-    const bool found = impl_->machine().Cleanup(impl_->Now(), server_id);
-    return found;
-  });
+  return impl_->OnLoop<bool>(
+      [this, server_id] { return impl_->machine().Cleanup(impl_->Now(), server_id); });
 }
 
 }  // namespace zeze::global

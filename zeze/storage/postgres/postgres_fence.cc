@@ -1,9 +1,6 @@
 #include "zeze/storage/postgres/postgres_fence.h"
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
-
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
@@ -23,6 +18,7 @@
 #include "zeze/storage/fence.h"
 #include "zeze/storage/fence_table.h"
 #include "zeze/storage/postgres/postgres_connection.h"
+#include "zeze/storage/postgres/postgres_fence_rows.h"
 #include "zeze/storage/postgres/postgres_flush.h"
 #include "zeze/storage/sql/connection_pool.h"
 #include "zeze/storage/sql/flush_lane.h"
@@ -30,295 +26,32 @@
 #include "zeze/storage/sql/table_name.h"
 
 namespace zeze {
-namespace {
 
-using Parameter = PostgresParameter;
-
-Error FenceError(ErrorCode code, std::string_view what, std::string_view message) {
-  return {code, fmt::format("cannot {}: {}", what, message)};
-}
-
-std::map<std::int32_t, std::int64_t> TermsIn(const PostgresAnswer& answer) {
-  std::map<std::int32_t, std::int64_t> terms;
-  for (int row = 0; row < answer.row_count(); ++row) {
-    terms.emplace(static_cast<std::int32_t>(answer.number(row, 0)), answer.number(row, 1));
-  }
-  return terms;
-}
-
-PostgresAnswer LockGuard(PostgresConnection& connection, std::string_view mode) {
-  PostgresAnswer answer =
-      connection.Execute(fmt::format("SELECT 1 FROM zeze_global WHERE shard = -1 {}", mode));
-  if (answer.ok() && answer.row_count() == 0) {
-    return {PostgresFailure::kError, "",
-            "the row of shard -1 is missing in zeze_global; open the storage again to restore it"};
-  }
-  return answer;
-}
-
-// The rows of all lanes in one order, so that two of us never wait for each other: epoch, number of
-// the last flush, live or not, incarnation in hexadecimal digits.
-PostgresAnswer ReadLanes(PostgresConnection& connection, std::int32_t server_id,
-                         std::string_view lock) {
-  const std::array<Parameter, 1> parameters = {Parameter::Number(server_id)};
-  return connection.Execute(
-      fmt::format("SELECT epoch, flush_seq, live::int, encode(incarnation, 'hex') FROM zeze_fence"
-                  " WHERE server_id = $1::int ORDER BY lane {}",
-                  lock),
-      parameters);
-}
-
-PostgresAnswer LockLanes(PostgresConnection& connection, std::int32_t server_id) {
-  return ReadLanes(connection, server_id, "FOR UPDATE");
-}
-
-// What a Global wants of epochs up to `epoch_max`, and what they have yielded, is over with them.
-PostgresAnswer ForgetYields(PostgresConnection& connection, std::int32_t server_id,
-                            std::int64_t epoch_max) {
-  const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
-                                               Parameter::Number(epoch_max)};
-  for (const char* sql :
-       {"DELETE FROM zeze_wanted WHERE server_id = $1::int AND epoch <= $2::bigint",
-        "DELETE FROM zeze_yield WHERE server_id = $1::int AND epoch <= $2::bigint"}) {
-    PostgresAnswer answer = connection.Execute(sql, parameters);
-    if (!answer.ok()) return answer;
-  }
-  return {};
-}
-
-// Notes the process that loses its epoch, up to `epoch_max`, if it was live.
-PostgresAnswer NoteFenced(PostgresConnection& connection, std::int32_t server_id,
-                          std::int64_t epoch_max) {
-  const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
-                                               Parameter::Number(epoch_max)};
-  return connection.Execute(
-      "INSERT INTO zeze_fenced (server_id, epoch, renew_seq) SELECT server_id, epoch, flush_seq"
-      " FROM zeze_fence WHERE server_id = $1::int AND lane = 1 AND live AND epoch <= $2::bigint"
-      " ON CONFLICT DO NOTHING",
-      parameters);
-}
-
-// No row: the term has passed. Nobody raises it before this transaction has ended.
-PostgresAnswer ShareTerm(PostgresConnection& connection, std::int32_t shard, std::int64_t term) {
-  const std::array<Parameter, 2> parameters = {Parameter::Number(shard), Parameter::Number(term)};
-  return connection.Execute(
-      "SELECT 1 FROM zeze_global WHERE shard = $1::int AND term = $2::bigint FOR SHARE",
-      parameters);
-}
-
-// Whether something saves the live server from its eviction, by its lanes as they were read.
-PostgresAnswer LookForReprieve(PostgresConnection& connection, PostgresAnswer lanes,
-                               std::int32_t server_id, std::int64_t epoch, std::int32_t shard,
-                               const EvictUnless& unless, EvictOutcome& outcome) {
-  constexpr auto kRenew = static_cast<int>(FenceLane::kRenew);
-  const bool live = lanes.ok() && lanes.row_count() > kRenew && lanes.number(kRenew, 0) == epoch &&
-                    lanes.number(kRenew, 2) != 0;
-  if (!live) return lanes;
-  const std::array<Parameter, 3> parameters = {Parameter::Number(server_id),
-                                               Parameter::Number(epoch), Parameter::Number(shard)};
-  PostgresAnswer answer = connection.Execute(
-      "SELECT number, term FROM zeze_yield WHERE server_id = $1::int AND epoch = $2::bigint"
-      " AND shard = $3::int",
-      parameters);
-  if (!answer.ok()) return answer;
-  if (answer.row_count() > 0 &&
-      Saves(unless, {.number = answer.number(0, 0), .term = answer.number(0, 1)})) {
-    outcome = EvictOutcome::kYielded;
-  } else if (unless.renewed_since.has_value() && *unless.renewed_since != lanes.number(kRenew, 1)) {
-    outcome = EvictOutcome::kRenewed;
-  }
-  return answer;
-}
-
-// `lanes` is the answer of LockLanes.
-bool PredecessorHasEnded(const PostgresAnswer& lanes, const FenceStartOptions& options) {
-  return lanes.row_count() > 0 &&
-         std::any_of(options.ended.begin(), options.ended.end(), [&](const std::string& ended) {
-           return !ended.empty() && FormatClusterId(ended) == lanes.bytes(0, 3);
-         });
-}
-
-PostgresAnswer RaiseEpoch(PostgresConnection& connection, const FenceStartOptions& options,
-                          std::int64_t& epoch) {
-  const std::array<Parameter, 5> parameters = {
-      Parameter::Number(options.server_id), Parameter::Text(options.holder),
-      Parameter::Number(static_cast<std::int64_t>(kFenceLaneCount) - 1),
-      Parameter::Bytes(options.secret), Parameter::Bytes(options.incarnation)};
-  PostgresAnswer answer = connection.Execute(
-      "INSERT INTO zeze_fence AS old"
-      " (server_id, lane, epoch, flush_seq, live, holder, secret, incarnation)"
-      " SELECT $1::int, lane, 1, 0, true, $2::text, $4::bytea, $5::bytea"
-      " FROM generate_series(0, $3::int) AS lane"
-      " ON CONFLICT (server_id, lane) DO UPDATE SET epoch = old.epoch + 1, flush_seq = 0,"
-      " live = true, holder = excluded.holder, secret = excluded.secret,"
-      " incarnation = excluded.incarnation, changed = now()"
-      " RETURNING epoch",
-      parameters);
-  if (!answer.ok()) return answer;
-  epoch = 0;
-  for (int row = 0; row < answer.row_count(); ++row) {
-    epoch = std::max(epoch, answer.number(row, 0));
-  }
-  // They differ only if a lane is new to this database.
-  const std::array<Parameter, 2> level = {Parameter::Number(options.server_id),
-                                          Parameter::Number(epoch)};
-  return connection.Execute(
-      "UPDATE zeze_fence SET epoch = $2::bigint WHERE server_id = $1::int AND epoch <> $2::bigint",
-      level);
-}
-
-PostgresAnswer NoteLease(PostgresConnection& connection, const FenceStartOptions& options,
-                         std::int64_t epoch) {
-  const std::array<Parameter, 3> parameters = {Parameter::Number(options.server_id),
-                                               Parameter::Number(epoch),
-                                               Parameter::Number(options.lease.count())};
-  return connection.Execute(
-      "INSERT INTO zeze_lease (server_id, epoch, lease_ms) VALUES ($1::int, $2::bigint, $3::bigint)"
-      " ON CONFLICT (server_id, epoch) DO UPDATE SET lease_ms = excluded.lease_ms",
-      parameters);
-}
-
-PostgresAnswer ForgetLease(PostgresConnection& connection, std::int32_t server_id,
-                           std::int64_t epoch) {
-  const std::array<Parameter, 2> parameters = {Parameter::Number(server_id),
-                                               Parameter::Number(epoch)};
-  return connection.Execute(
-      "DELETE FROM zeze_lease WHERE server_id = $1::int AND epoch = $2::bigint", parameters);
-}
-
-const std::string kListLiveSql =
-    "SELECT server_id, epoch, '', 1, coalesce(lease_ms, 0), renew_seq"
-    " FROM zeze_fenced LEFT JOIN zeze_lease USING (server_id, epoch) UNION ALL"
-    " SELECT server_id, epoch, holder, 0, coalesce(lease_ms, 0),"
-    " coalesce((SELECT flush_seq FROM zeze_fence renewed WHERE renewed.lane = 1"
-    " AND renewed.server_id = zeze_fence.server_id), 0)"
-    " FROM zeze_fence LEFT JOIN zeze_lease USING (server_id, epoch) WHERE lane = 0 AND live"
-    " ORDER BY 1, 2";
-
-std::vector<LiveServer> LiveIn(const PostgresAnswer& answer) {
-  std::vector<LiveServer> live;
-  live.reserve(static_cast<std::size_t>(answer.row_count()));
-  for (int row = 0; row < answer.row_count(); ++row) {
-    live.push_back({.server_id = static_cast<std::int32_t>(answer.number(row, 0)),
-                    .epoch = answer.number(row, 1),
-                    .holder = std::string(answer.bytes(row, 2)),
-                    .fenced = answer.number(row, 3) != 0,
-                    .lease = std::chrono::milliseconds(answer.number(row, 4)),
-                    .renew_seq = answer.number(row, 5)});
-  }
-  return live;
-}
-
-// Read as binary: the numbers come as text within.
-const std::string kClusterSql =
-    "SELECT cluster, protocol::text, shards::text, alone_server::text, alone_epoch::text"
-    " FROM zeze_cluster";
-
-std::optional<ClusterRow> ClusterIn(const PostgresAnswer& answer) {
-  if (answer.row_count() == 0) return std::nullopt;
-  return ClusterRow{.cluster = std::string(answer.bytes(0, 0)),
-                    .protocol = static_cast<std::int32_t>(answer.number(0, 1)),
-                    .shards = static_cast<std::int32_t>(answer.number(0, 2)),
-                    .alone_server = static_cast<std::int32_t>(answer.number(0, 3)),
-                    .alone_epoch = answer.number(0, 4)};
-}
-
-PostgresAnswer ReadCluster(PostgresConnection& connection, std::optional<ClusterRow>& row) {
-  PostgresAnswer answer = connection.Execute(kClusterSql, {}, PostgresFormat::kBinary);
-  if (answer.ok()) row = ClusterIn(answer);
-  return answer;
-}
-
-PostgresAnswer WriteCluster(PostgresConnection& connection, const ClusterRow& row) {
-  const std::array<Parameter, 5> parameters = {
-      Parameter::Bytes(row.cluster), Parameter::Number(row.protocol), Parameter::Number(row.shards),
-      Parameter::Number(row.alone_server), Parameter::Number(row.alone_epoch)};
-  return connection.Execute(
-      "INSERT INTO zeze_cluster (one, cluster, protocol, shards, alone_server, alone_epoch)"
-      " VALUES (1, $1::bytea, $2::int, $3::int, $4::int, $5::bigint) ON CONFLICT (one) DO UPDATE"
-      " SET cluster = excluded.cluster, protocol = excluded.protocol, shards = excluded.shards,"
-      " alone_server = excluded.alone_server, alone_epoch = excluded.alone_epoch",
-      parameters);
-}
-
-std::map<std::string, std::int32_t> TableIdsIn(const PostgresAnswer& answer) {
-  std::map<std::string, std::int32_t> ids;
-  for (int row = 0; row < answer.row_count(); ++row) {
-    ids.emplace(answer.bytes(row, 0), static_cast<std::int32_t>(answer.number(row, 1)));
-  }
-  return ids;
-}
-
-const std::string kTableIdsSql = "SELECT name, id FROM zeze_table";
-
-PostgresAnswer Refused(const Error& error, std::optional<Error>& refused) {
-  refused = error;
-  return {PostgresFailure::kError, "", error.message()};
-}
-
-// Under the guard: whether this start fits the cluster (rules 52 to 54). Makes what it is the first
-// to know of.
-PostgresAnswer CompareCluster(PostgresConnection& connection, const FenceStartOptions& options,
-                              std::optional<ClusterRow>& cluster, std::optional<Error>& refused) {
-  PostgresAnswer answer = ReadCluster(connection, cluster);
-  if (!answer.ok()) return answer;
-  if (Result<void> fits = CheckCluster(cluster, options); !fits.ok()) {
-    return Refused(fits.error(), refused);
-  }
-  if (options.shards.has_value() && (!cluster.has_value() || cluster->shards < *options.shards)) {
-    // Another start may do the same beside this one; then its row counts.
-    const ClusterRow first = FirstClusterRow(options);
-    const std::array<Parameter, 3> parameters = {Parameter::Bytes(first.cluster),
-                                                 Parameter::Number(first.protocol),
-                                                 Parameter::Number(first.shards)};
-    answer = connection.Execute(
-        "INSERT INTO zeze_cluster AS old (one, cluster, protocol, shards, alone_server, "
-        "alone_epoch)"
-        " VALUES (1, $1::bytea, $2::int, $3::int, 0, 0) ON CONFLICT (one) DO UPDATE"
-        " SET shards = excluded.shards WHERE old.shards = 0",
-        parameters);
-    if (answer.ok()) answer = ReadCluster(connection, cluster);
-    if (!answer.ok()) return answer;
-    if (Result<void> fits = CheckCluster(cluster, options); !fits.ok()) {
-      return Refused(fits.error(), refused);
-    }
-  }
-  answer = connection.Execute(kTableIdsSql);
-  if (!answer.ok()) return answer;
-  std::map<std::string, std::int32_t> ids = TableIdsIn(answer);
-  for (const StoredTable& table : options.tables) {
-    const Result<std::string> relation = SqlRelationName(table.name, kPostgresNames);
-    if (!relation.ok()) return Refused(relation.error(), refused);
-    if (!ids.contains(relation.value())) {
-      // Another start may do the same beside this one; the second waits for the first.
-      const std::array<Parameter, 2> parameters = {Parameter::Text(relation.value()),
-                                                   Parameter::Number(table.id)};
-      answer = connection.Execute(
-          "INSERT INTO zeze_table (name, id) VALUES ($1::text, $2::int) ON CONFLICT DO NOTHING",
-          parameters);
-      if (answer.ok()) answer = connection.Execute(kTableIdsSql);
-      if (!answer.ok()) return answer;
-      ids = TableIdsIn(answer);
-    }
-    if (Result<void> same = CheckTableId(ids, relation.value(), table); !same.ok()) {
-      return Refused(same.error(), refused);
-    }
-  }
-  answer = connection.Execute(kListLiveSql);
-  if (!answer.ok()) return answer;
-  const std::vector<LiveServer> others = ServersInTheWay(cluster, LiveIn(answer), options);
-  return others.empty() ? std::move(answer) : Refused(InTheWayError(others, options), refused);
-}
-
-// A switch-over (rule 74) changes this row first, and waits for every transaction that has read it.
-PostgresAnswer RequireNotFrozen(PostgresConnection& connection) {
-  PostgresAnswer answer = connection.ExecuteOnce("SELECT frozen FROM zeze_home FOR SHARE");
-  if (!answer.ok() || answer.row_count() == 0 || answer.number(0, 0) == 0) return answer;
-  return {PostgresFailure::kCollision, "",
-          "the database is frozen for a planned switch-over: waiting for its end"};
-}
-
-}  // namespace
+using postgres_rows::ClusterIn;
+using postgres_rows::CompareCluster;
+using postgres_rows::FenceError;
+using postgres_rows::ForgetLease;
+using postgres_rows::ForgetYields;
+using postgres_rows::kClusterSql;
+using postgres_rows::kListLiveSql;
+using postgres_rows::kTableIdsSql;
+using postgres_rows::LiveIn;
+using postgres_rows::LockGuard;
+using postgres_rows::LockLanes;
+using postgres_rows::LookForReprieve;
+using postgres_rows::NoteFenced;
+using postgres_rows::NoteLease;
+using postgres_rows::Parameter;
+using postgres_rows::PredecessorHasEnded;
+using postgres_rows::RaiseEpoch;
+using postgres_rows::ReadCluster;
+using postgres_rows::ReadLanes;
+using postgres_rows::Refused;
+using postgres_rows::RequireNotFrozen;
+using postgres_rows::ShareTerm;
+using postgres_rows::TableIdsIn;
+using postgres_rows::TermsIn;
+using postgres_rows::WriteCluster;
 
 Result<void> PostgresFence::InTransaction(std::string_view what, const Body& body) {
   RetryPause pause(retry_for_);

@@ -2,7 +2,8 @@
 //
 //   zeze_cluster one row: what all processes must agree on, see zeze/storage/cluster.h
 //   zeze_table   the id of each table, by the name of its relation
-//   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder, secret, incarnation
+//   zeze_fence   a row for each server and lane: epoch, flush_seq, live, holder, secret,
+//                incarnation
 //   zeze_fenced  fenced epochs whose lease nobody has seen to be over, and their renewals
 //   zeze_lease   how long the lease of an epoch lasts, if it said so. A table of its own, by epoch:
 //                servers and Globals of earlier builds, which do not know it, spoil nothing
