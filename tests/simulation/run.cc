@@ -400,10 +400,10 @@ class Life {
     GlobalProcess* global = SomeGlobal();
     if (!world_.Alive(server) || global == nullptr) return;
     const Time duration = world_.Between(milliseconds(100), seconds(12));
-    const std::size_t kind = world_.Below(23);
+    const std::size_t kind = world_.Below(26);
     if (!cluster_.old_peers.empty()) {
       // They do not know of a second Global, and nothing may happen to them.
-      if (kind == 9 || kind == 17 || kind == 20) return;
+      if (kind == 9 || kind == 17 || kind == 20 || kind == 25) return;
       if (cluster_.FindServer(server)->old_peer() && kind != 3 && kind != 8 && kind != 13) return;
     }
     switch (kind) {
@@ -426,6 +426,7 @@ class Life {
         CutFor(server, global->process(), duration);
         break;
       case 6:
+      case 23:
         // For good, now and then: those that need its records must not wait for ever (rule 61).
         if (world_.Chance(0.3) && MayLose(server)) {
           world_.PartitionForGood(server, kNobody);
@@ -485,6 +486,7 @@ class Life {
         LeaveForGood(server);
         break;
       case 22:
+      case 24:
         BreakAgainAndAgain(server, global);
         break;
       case 16:
@@ -657,39 +659,6 @@ class Life {
 };
 
 }  // namespace
-
-const std::vector<std::pair<LeftOut, std::string>>& LeftOutNames() {
-  static const std::vector<std::pair<LeftOut, std::string>> names = {
-      {LeftOut::kFence, "fence"},
-      {LeftOut::kFenceSequence, "fence-sequence"},
-      {LeftOut::kLeaseCheck, "lease-check"},
-      {LeftOut::kWaitBeforeFreeing, "wait-before-freeing"},
-      {LeftOut::kFlushBeforeReduce, "flush-before-reduce"},
-      {LeftOut::kConnectionOrder, "connection-order"},
-      {LeftOut::kLoadStamp, "load-stamp"},
-      {LeftOut::kStartTerm, "start-term"},
-      {LeftOut::kAnnounceUnsaved, "announce-unsaved"},
-      {LeftOut::kFencedLeases, "fenced-leases"},
-      {LeftOut::kServerLease, "server-lease"},
-      {LeftOut::kOldPeerDeadlock, "old-peer-deadlock"},
-      {LeftOut::kClusterRow, "cluster-row"},
-      {LeftOut::kTableIds, "table-ids"},
-      {LeftOut::kAlone, "alone"},
-      {LeftOut::kCloseBeforeFailing, "close-before-failing"},
-      {LeftOut::kLoginProof, "login-proof"},
-      {LeftOut::kRenewalSeen, "renewal-seen"},
-      {LeftOut::kRenewalInDoubt, "renewal-in-doubt"},
-      {LeftOut::kProofOfDeath, "proof-of-death"},
-      {LeftOut::kEvictConnected, "evict-connected"},
-      {LeftOut::kLateLogin, "late-login"},
-      {LeftOut::kYieldFlush, "yield-flush"},
-      {LeftOut::kYieldShare, "yield-share"},
-      {LeftOut::kYieldNumber, "yield-number"},
-      {LeftOut::kYieldTerm, "yield-term"},
-      {LeftOut::kReconnectWhileYielding, "reconnect-while-yielding"},
-  };
-  return names;
-}
 
 RunReport RunSeed(std::uint64_t seed, const RunOptions& options) {
   return Life(seed, options).Live();

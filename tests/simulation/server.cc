@@ -373,6 +373,10 @@ void Server::KeepConnected(std::size_t shard) {
                           .on_closed_b = [global](LinkId closed) { global->OnClosed(closed); }});
       global->AddLink(link, this);
       shards_[shard]->waiting_since = world_.now();
+      // Now and then what it says comes so late that it has given up the connection (hole 33).
+      if (!old_peer() && world_.Chance(0.03)) {
+        world_.Stall(link, false, true, world_.Between(milliseconds(500), seconds(4)));
+      }
       agent.OnConnected(link);
     }
   }

@@ -178,13 +178,13 @@ void World::Close(LinkId id, ProcessId by) {
   if (by == link.a) link.closed_a = true;
   if (by == link.b) link.closed_b = true;
   if (std::exchange(link.broken, true)) return;
-  if (by != link.a) {
-    After(link.a, Between(microseconds(10), milliseconds(500)), [this, id] { CloseEnd(id, true); });
-  }
-  if (by != link.b) {
-    After(link.b, Between(microseconds(10), milliseconds(500)),
-          [this, id] { CloseEnd(id, false); });
-  }
+  // An end that closes says so after everything else; a break is noticed by each end for itself.
+  const auto notice = [&](Time last) {
+    const Time delay = Between(microseconds(10), milliseconds(500));
+    return by == kNobody ? delay : std::max(delay, last - now_ + microseconds(10));
+  };
+  if (by != link.a) After(link.a, notice(link.last_to_a), [this, id] { CloseEnd(id, true); });
+  if (by != link.b) After(link.b, notice(link.last_to_b), [this, id] { CloseEnd(id, false); });
 }
 
 void World::Stall(LinkId id, bool to_a, bool to_b, Time delay) {

@@ -36,7 +36,8 @@ void GlobalAgent::LogIn() {
                                   .rights = output_.Rights(),
                                   .lease = options_.lease,
                                   .serial = ++logins_,
-                                  .yields = mark_.number});
+                                  // The next number is its own only when the mark is written.
+                                  .yields = yielding_ ? mark_.number - 1 : mark_.number});
 }
 
 void GlobalAgent::OnWanted(std::int64_t term) {
