@@ -21,6 +21,7 @@
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/base/thread_pool.h"
+#include "zeze/storage/cluster.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
@@ -329,7 +330,6 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
   for (int attempt = 1;; ++attempt) {
     if (!rewound) tx.Begin(name, level, attempt);
     std::int64_t code = rewound ? result_code::kSuccess : tx.RunBody(name, body);
-    rewound = false;
     if (!tx.ends_.empty() && code == result_code::kSuccess) [[unlikely]]
       code = tx.RunEnds(name);
     if (tx.tells_writes_ && code == result_code::kSuccess) [[unlikely]] {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -134,6 +133,7 @@ Result<void> Check(const GlobalClientOptions& options, std::size_t place,
 
 Result<void> Greet(IoThreads& io, const GlobalClientOptions& options, Fence& fence) {
   std::vector<std::unique_ptr<Visit>> visits;
+  visits.reserve(options.shards.size());
   for (std::size_t place = 0; place < options.shards.size(); ++place) {
     visits.push_back(std::make_unique<Visit>(io, options, place));
   }
