@@ -278,6 +278,7 @@ Result<void> Application::CheckOptions() const {
 
 Result<void> Application::CheckTableOptions() const {
   std::vector<std::string> names;
+  names.reserve(tables_.size());
   for (const TableBase* table : tables_) {
     names.push_back(std::string(table->descriptor().name) + SuffixOf(*table));
   }
@@ -472,7 +473,7 @@ Result<void> Application::Stop() {
 }
 
 std::string Application::DescribeUnsaved() const {
-  const CheckpointStatistics statistics = engine_->statistics().checkpoint;
+  const auto statistics = engine_->statistics().checkpoint;
   return UnsavedText(statistics.dirty_records, statistics.dirty_bytes);
 }
 
