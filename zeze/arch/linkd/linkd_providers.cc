@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@
 #include "zeze/registry/service/service_list.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/serialize/type_code.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
