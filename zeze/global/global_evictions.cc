@@ -1,7 +1,6 @@
 // How GlobalServer takes rights from servers that are lost: evictions, leases, operators.
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>

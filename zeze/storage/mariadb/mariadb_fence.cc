@@ -482,6 +482,7 @@ Result<std::vector<YieldedServer>> MariaDbFence::Yields(std::int32_t shard) {
                         shard));
   if (!answer.ok()) return answer.error();
   std::vector<YieldedServer> yielded;
+  yielded.reserve(answer.value().rows.size());
   for (std::size_t row = 0; row < answer.value().rows.size(); ++row) {
     yielded.push_back(
         {.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),

@@ -89,7 +89,7 @@ MariaDbAnswer HoldTerm(MariaDbConnection& connection, std::int32_t shard, std::i
 MariaDbAnswer LookForReprieve(MariaDbConnection& connection, std::int32_t server_id,
                               std::int64_t epoch, std::int32_t shard, const EvictUnless& unless,
                               std::string_view lock, EvictOutcome& outcome) {
-  const MariaDbAnswer lanes =
+  MariaDbAnswer lanes =
       connection.Query(fmt::format("SELECT flush_seq FROM zeze_fence WHERE server_id = {}"
                                    " AND lane = 1 AND epoch = {} AND live = 1 {}",
                                    server_id, epoch, lock));

@@ -399,6 +399,7 @@ Result<std::vector<YieldedServer>> PostgresFence::Yields(std::int32_t shard) {
       parameters);
   if (!answer.ok()) return answer.error();
   std::vector<YieldedServer> yielded;
+  yielded.reserve(static_cast<std::size_t>(answer.value().row_count()));
   for (int row = 0; row < answer.value().row_count(); ++row) {
     yielded.push_back(
         {.server_id = static_cast<std::int32_t>(answer.value().number(row, 0)),
