@@ -233,6 +233,32 @@ void AddOperatorOptions(CLI::App& command, GlobalArguments& arguments) {
                     std::chrono::milliseconds(1));
 }
 
+// How long Global waits for servers before it does something about them.
+void AddWaitOptions(CLI::App& command, GlobalArguments& arguments) {
+  command
+      .add_option("--silence", arguments.silence_ms,
+                  "Milliseconds after which a connection on which nothing is heard is closed")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+  command
+      .add_option("--passive-wait", arguments.passive_wait_ms,
+                  "Milliseconds that a server which has no connection here, but renews its lease, "
+                  "has to save and give up what others need, or to come back; then it is evicted")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+  command
+      .add_option("--database-wait", arguments.database_wait_ms,
+                  "Milliseconds after the last renewal of its lease after which a connected server "
+                  "that others wait for is evicted: it is cut off from the database")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+  command
+      .add_option("--acquire-wait", arguments.acquire_wait_ms,
+                  "Milliseconds that a request waits for a server without a connection")
+      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void AddGlobalCommand(CLI::App& app, int& exit_code) {
@@ -261,29 +287,7 @@ void AddGlobalCommand(CLI::App& app, int& exit_code) {
                    "as long as theirs")
       ->check(CLI::Range(global::kLeaseMin.count(), global::kLeaseMax.count()))
       ->capture_default_str();
-  command
-      ->add_option("--silence", arguments->silence_ms,
-                   "Milliseconds after which a connection on which nothing is heard is closed")
-      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
-      ->capture_default_str();
-  command
-      ->add_option("--passive-wait", arguments->passive_wait_ms,
-                   "Milliseconds that a server which has no connection here, but renews its lease, "
-                   "has to save and give up what others need, or to come back; then it is evicted")
-      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--database-wait", arguments->database_wait_ms,
-          "Milliseconds after the last renewal of its lease after which a connected server "
-          "that others wait for is evicted: it is cut off from the database")
-      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
-      ->capture_default_str();
-  command
-      ->add_option("--acquire-wait", arguments->acquire_wait_ms,
-                   "Milliseconds that a request waits for a server without a connection")
-      ->check(CLI::Range(std::int64_t{1}, kMillisecondsMax))
-      ->capture_default_str();
+  AddWaitOptions(*command, *arguments);
   CLI::Option* certificate = AddTextOption(
       *command, "--tls-certificate", arguments->tls_certificate,
       "Speak encrypted, with this certificate (PEM), to servers that show one themselves");
