@@ -50,7 +50,7 @@ constexpr std::chrono::milliseconds kDelayMin{10};
 constexpr int kLivenessDescriptor = 3;
 constexpr std::string_view kLivenessVariable = "ZEZE_LIVENESS_FD";
 
-// Of processes that have ended; the server before is the last of them.
+// How many processes that have ended a new one is told of; the last is the one before it.
 constexpr std::size_t kEndedMax = 16;
 
 struct DaemonArguments {

@@ -250,7 +250,7 @@ void GlobalServer::OnYields(Time now, const Result<std::vector<YieldedServer>>& 
     if (id == kNoSession) continue;
     const Session& session = sessions_.at(id);
     if (session.state != State::kLive) continue;
-    // Of one that has logged in: since then. Of another: for this Global or a later one.
+    // A server that has logged in must have yielded since; another one, for this Global or a later.
     const bool counts =
         session.logged_in ? yielded.mark.number > session.yields || options_.unsafe_any_yield_number
                           : (yielded.mark.term >= term_ || options_.unsafe_any_yield_term) &&

@@ -534,7 +534,7 @@ std::optional<YieldMark> ShardSession::DueYield() {
 
 bool ShardSession::GiveUpRights(FunctionRef<bool()> stopping) {
   {
-    // Of the connection before; none comes before the mark is written.
+    // Grants of the connection before; no new one comes until the mark is written.
     const MutexLock lock(mutex_);
     while (installing_ > 0) changed_.Wait(mutex_);
   }
