@@ -23,6 +23,9 @@ BANNED = {
     r"\bs?rand\(\)": ("use a seeded generator", []),
     r"\b(TODO|FIXME|XXX|HACK)\b": ("finish it or file an issue", ["scripts/tidy.py"]),
     r"\bassert\(": ("checks stay on in release: ZEZE_CHECK", []),
+    r"\bstd::stable_(sort|partition)\b|\bstd::inplace_merge\b":
+        ("Clang warns about GCC 12's in users' programs: zeze/base/stable_sort.h",
+         ["zeze/base/stable_sort.h"]),
     r"\busing namespace\b": ("name what you use", []),
 }
 

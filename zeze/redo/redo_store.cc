@@ -21,6 +21,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/stable_sort.h"
 #include "zeze/bean/codec.h"
 #include "zeze/redo/redo_records.h"
 #include "zeze/redo/run_task.h"
@@ -235,7 +236,7 @@ Result<void> RedoStore::Write(Group& group) {
     if (broken_.has_value()) return *broken_;
   }
   // Rows of one queue stand together; within it in the order of the calls.
-  std::stable_sort(group.adds.begin(), group.adds.end(), [](const auto* left, const auto* right) {
+  StableSort(group.adds, [](const auto* left, const auto* right) {
     return std::less<>()(left->journal, right->journal);
   });
   struct Row {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -11,6 +10,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "zeze/base/stable_sort.h"
 
 namespace zeze::xml {
 namespace {
@@ -92,18 +93,11 @@ std::string Diagnostics::Format(Severity least) const {
 }
 
 void Diagnostics::SortByLocation() {
-  // Not std::stable_sort: clang rejects the deprecated buffer inside GCC 12's.
-  std::vector<std::size_t> order(all_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [this](std::size_t left, std::size_t right) {
-    const Location& a = all_[left].location;
-    const Location& b = all_[right].location;
-    return std::tie(a.file, a.line, a.column, left) < std::tie(b.file, b.line, b.column, right);
+  StableSort(all_, [](const Diagnostic& left, const Diagnostic& right) {
+    const Location& a = left.location;
+    const Location& b = right.location;
+    return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
   });
-  std::vector<Diagnostic> sorted;
-  sorted.reserve(all_.size());
-  for (std::size_t index : order) sorted.push_back(std::move(all_[index]));
-  all_ = std::move(sorted);
 }
 
 std::size_t EditDistance(std::string_view left, std::string_view right, std::size_t limit) {

@@ -29,6 +29,7 @@
 
 #include "Zeze/Builtin/Game/Rank.h"
 #include "zeze/base/hash.h"
+#include "zeze/base/stable_sort.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/dynamic.h"
 #include "zeze/bean/field.h"
@@ -426,8 +427,7 @@ void RankGroup<Beans...>::Merge(const RankGroup& other, const Rule& rule, std::s
   std::vector<Entry> all = entries.ToVector();
   const std::vector<Entry> more = other.entries.ToVector();
   all.insert(all.end(), more.begin(), more.end());
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const Entry& a, const Entry& b) { return rule.better(a.value, b.value); });
+  StableSort(all, [&](const Entry& a, const Entry& b) { return rule.better(a.value, b.value); });
   std::vector<Entry> merged;
   std::unordered_set<std::int64_t, SeededHash> seen;
   for (Entry& entry : all) {

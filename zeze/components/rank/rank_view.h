@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "zeze/base/hash.h"
+#include "zeze/base/stable_sort.h"
 #include "zeze/components/rank/rank_group.h"
 
 namespace zeze {
@@ -153,9 +154,8 @@ class RankView {
         if (!group.Contains(entry.role)) outside_.push_back({entry.value, weight});
       }
     }
-    std::stable_sort(
-        outside_.begin(), outside_.end(),
-        [this](const Weighted& a, const Weighted& b) { return better_(a.value, b.value); });
+    StableSort(outside_,
+               [this](const Weighted& a, const Weighted& b) { return better_(a.value, b.value); });
     double sum = 0;
     for (Weighted& one : outside_) one.sum = sum += one.sum;
     role_count_ += sum;
