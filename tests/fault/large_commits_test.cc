@@ -62,7 +62,7 @@ struct Load {
 };
 
 std::vector<Load> Loads() {
-  const char* given = std::getenv("ZEZE_LARGE_COMMITS");
+  const char* given = std::getenv("ZEZE_LARGE_COMMITS");  // NOLINT(concurrency-mt-unsafe)
   std::istringstream text(given != nullptr ? given : "3000x20000,30000x2000");
   std::vector<Load> loads;
   for (std::string one; std::getline(text, one, ',');) {

@@ -65,7 +65,8 @@ class Workload {
     std::cout << "durable " << count << ": committed after " << committed.count()
               << " s, saved after " << saved.count() << " s, " << statistics.flushes << " flushes, "
               << statistics.failed_flushes << " failed, " << refused_ << " refused, peak "
-              << PeakMegabytes() << " MB" << std::endl;
+              << PeakMegabytes() << " MB\n"
+              << std::flush;
     for (std::int64_t key = count;; ++key) Commit(key);
   }
 
@@ -97,7 +98,7 @@ class Workload {
       tables_.seals.Put(tx, -1, BSeal{.bytes = 300 << 20});
       return result_code::kSuccess;
     });
-    std::cout << "300 MB: " << code << std::endl;
+    std::cout << "300 MB: " << code << '\n' << std::flush;
   }
 
   static std::size_t PeakMegabytes() {

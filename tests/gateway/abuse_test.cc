@@ -65,7 +65,7 @@ constexpr std::int32_t kShop = 100;
 
 // How many pairs of windows a verdict needs, and how many it may take.
 int WindowsMin() {
-  const char* given = std::getenv("ZEZE_ABUSE_WINDOWS");
+  const char* given = std::getenv("ZEZE_ABUSE_WINDOWS");  // NOLINT(concurrency-mt-unsafe)
   return given == nullptr ? 5 : std::max(1, std::atoi(given));
 }
 constexpr int kWindowsMoreMax = 20;

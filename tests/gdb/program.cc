@@ -14,11 +14,9 @@ namespace {
 
 struct Sword {
   int edge = 0;
-  friend bool operator==(const Sword&, const Sword&) = default;
 };
 struct Shield {
   int weight = 0;
-  friend bool operator==(const Shield&, const Shield&) = default;
 };
 struct Choices {
   using List = zeze::TypeList<zeze::Choice<Sword, 1>, zeze::Choice<Shield, 2>>;
@@ -26,7 +24,6 @@ struct Choices {
 struct Large {  // In a box of its own.
   std::int64_t first = 0;
   std::int64_t others[9] = {};
-  friend bool operator==(const Large&, const Large&) = default;
 };
 
 struct Role {

@@ -131,7 +131,7 @@ class Schema {
 };
 
 TEST(HostileNamesTest, AreRefusedWithASentenceOrCompile) {
-  const char* said = std::getenv("ZEZE_HOSTILE_SCHEMAS");
+  const char* said = std::getenv("ZEZE_HOSTILE_SCHEMAS");  // NOLINT(concurrency-mt-unsafe)
   const int wanted = said == nullptr ? 2 : std::atoi(said);
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / "zeze_hostile_names";
@@ -156,8 +156,9 @@ TEST(HostileNamesTest, AreRefusedWithASentenceOrCompile) {
     const std::string command =
         std::string(ZEZE_TEST_COMPILER) + " -std=c++20 -fsyntax-only -I" ZEZE_TEST_SOURCES " -I" +
         options.out + " " + options.out + "/shard_0.cc 2>&1 | head -30 >&2; exit ${PIPESTATUS[0]}";
-    EXPECT_EQ(std::system(("bash -c '" + command + "'").c_str()), 0) << "seed " << seed << "\n"
-                                                                     << schema;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the test has one thread.
+    const int status = std::system(("bash -c '" + command + "'").c_str());
+    EXPECT_EQ(status, 0) << "seed " << seed << "\n" << schema;
     if (::testing::Test::HasFailure()) return;  // The folder shows it.
     ++compiled;
   }

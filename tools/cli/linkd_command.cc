@@ -20,6 +20,7 @@
 #include "tools/cli/program_config.h"
 #include "zeze/admin/operator_key.h"
 #include "zeze/admin/operator_list.h"
+#include "zeze/arch/linkd/address_book.h"
 #include "zeze/arch/linkd/authenticator.h"
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/linkd_options.h"
@@ -194,6 +195,7 @@ int RunLinkd(const LinkdArguments& arguments) {
   ThreadPool workers({.name = "linkd", .thread_count = 2});
   IoThreads io({.name = "linkd-io", .thread_count = arguments.threads});
   std::vector<bool> websockets;  // Which ports for clients are.
+  websockets.reserve(options.client_acceptors.size());
   for (const AcceptorOptions& acceptor : options.client_acceptors) {
     websockets.push_back(acceptor.websocket.has_value());
   }

@@ -1,7 +1,6 @@
 #include "tools/cli/redo_command.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,10 +26,10 @@
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
 #include "zeze/net/connection.h"
-#include "zeze/net/connector.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/net/service_options.h"
 #include "zeze/net/tls.h"
 #include "zeze/net/tls_settings.h"
 #include "zeze/redo/redo_queue_client.h"
@@ -585,28 +583,19 @@ void AddTypeOption(CLI::App& command, const std::shared_ptr<RedoArguments>& argu
                      "the type, a number, and a blank");
 }
 
-}  // namespace
-
-void AddRedoCommand(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<RedoArguments>();
-  CLI::App* redo = app.add_subcommand(
-      "redo", "Hand tasks to a server, each exactly once: add, send, look, decide");
-  redo->require_subcommand(1);
-  redo->footer(
-      "Examples:\n"
-      "  zeze redo add --queue recharge orders.txt         each line: TYPE PARAMETER\n"
-      "  zeze redo send --queue recharge --server 10.0.0.7:5020\n"
-      "  tail -F orders | zeze redo send --queue recharge --server 10.0.0.7:5020 --input -\n"
-      "  zeze redo status");
-
-  CLI::App* add = Add(*redo, arguments, exit_code, "add", "Add tasks from a file or standard input",
+void AddAddCommand(CLI::App& redo, const std::shared_ptr<RedoArguments>& arguments,
+                   int& exit_code) {
+  CLI::App* add = Add(redo, arguments, exit_code, "add", "Add tasks from a file or standard input",
                       "zeze redo add --queue recharge --type 1 orders.txt", AddTasks);
   add->add_option("file", arguments->file, "One task in each line; -: standard input")
       ->capture_default_str();
   AddTypeOption(*add, arguments);
+}
 
+void AddSendCommand(CLI::App& redo, const std::shared_ptr<RedoArguments>& arguments,
+                    int& exit_code) {
   CLI::App* send =
-      Add(*redo, arguments, exit_code, "send", "Send what is there, and go on until a signal",
+      Add(redo, arguments, exit_code, "send", "Send what is there, and go on until a signal",
           "zeze redo send --queue recharge --server 10.0.0.7:5020 --until-empty", Send);
   send->add_option("--server", arguments->servers, "host:port; several: tried in turn")->required();
   send->add_option("--input", arguments->input,
@@ -618,33 +607,39 @@ void AddRedoCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   AddKeepOptions(*send, arguments);
   AddTlsOptions(*send, arguments);
+}
 
-  CLI::App* status = Add(*redo, arguments, exit_code, "status",
+void AddLookCommands(CLI::App& redo, const std::shared_ptr<RedoArguments>& arguments,
+                     int& exit_code) {
+  CLI::App* status = Add(redo, arguments, exit_code, "status",
                          "Show how far the queues of a store are, also while a program uses it",
                          "zeze redo status --store /var/lib/recharge/redo", Status);
   status->add_option("--server", arguments->servers, "host:port; ask it, too, how far it is")
       ->expected(1);
   AddTlsOptions(*status, arguments);
 
-  CLI::App* show = Add(*redo, arguments, exit_code, "show", "Show tasks, first what waits",
+  CLI::App* show = Add(redo, arguments, exit_code, "show", "Show tasks, first what waits",
                        "zeze redo show --queue recharge --count 3", Show);
   show->add_option("--task", arguments->task, "The first one (default: the first that waits)")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   show->add_option("--count", arguments->count, "How many")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+}
 
+void AddDecideCommands(CLI::App& redo, const std::shared_ptr<RedoArguments>& arguments,
+                       int& exit_code) {
   CLI::App* skip =
-      Add(*redo, arguments, exit_code, "skip", "Let a task not be run: the server sets it aside",
+      Add(redo, arguments, exit_code, "skip", "Let a task not be run: the server sets it aside",
           "zeze redo skip --queue recharge --task 4711", Skip);
   skip->add_option("--task", arguments->task, "Its id")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   skip->add_flag("--yes", arguments->yes, "Do not ask");
 
-  CLI::App* adopt = Add(*redo, arguments, exit_code, "adopt",
-                        "Let a new store take the place of one that is lost",
-                        "zeze redo adopt --queue recharge --server 10.0.0.7:5020", Adopt);
+  CLI::App* adopt =
+      Add(redo, arguments, exit_code, "adopt", "Let a new store take the place of one that is lost",
+          "zeze redo adopt --queue recharge --server 10.0.0.7:5020", Adopt);
   adopt->add_option("--server", arguments->servers, "host:port")->required()->expected(1);
   adopt
       ->add_option("--first-new", arguments->first_new,
@@ -654,10 +649,29 @@ void AddRedoCommand(CLI::App& app, int& exit_code) {
   AddTlsOptions(*adopt, arguments);
   adopt->add_flag("--yes", arguments->yes, "Do not ask");
 
-  CLI::App* compact = Add(*redo, arguments, exit_code, "compact",
-                          "Delete done tasks that need not be kept any more",
-                          "zeze redo compact --queue recharge --keep-for 1d", Compact);
+  CLI::App* compact =
+      Add(redo, arguments, exit_code, "compact", "Delete done tasks that need not be kept any more",
+          "zeze redo compact --queue recharge --keep-for 1d", Compact);
   AddKeepOptions(*compact, arguments);
+}
+
+}  // namespace
+
+void AddRedoCommand(CLI::App& app, int& exit_code) {
+  const auto arguments = std::make_shared<RedoArguments>();
+  CLI::App* redo = app.add_subcommand(
+      "redo", "Hand tasks to a server, each exactly once: add, send, look, decide");
+  redo->require_subcommand(1);
+  redo->footer(
+      "Examples:\n"
+      "  zeze redo add --queue recharge orders.txt         each line: TYPE PARAMETER\n"
+      "  zeze redo send --queue recharge --server 10.0.0.7:5020\n"
+      "  tail -F orders | zeze redo send --queue recharge --server 10.0.0.7:5020 --input -\n"
+      "  zeze redo status");
+  AddAddCommand(*redo, arguments, exit_code);
+  AddSendCommand(*redo, arguments, exit_code);
+  AddLookCommands(*redo, arguments, exit_code);
+  AddDecideCommands(*redo, arguments, exit_code);
 }
 
 }  // namespace zeze::cli

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/gen/checker.h"
+#include "tools/gen/model.h"
 #include "tools/gen/names.h"
 #include "zeze/xml/diagnostics.h"
 

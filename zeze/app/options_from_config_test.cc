@@ -119,8 +119,8 @@ void ExpectEffects(ElementKind kind) {
     const bool in_zeze = kind == ElementKind::kZeze;
     const Config before = Parse(setting.name == "GlobalCacheManagerPort" ? "" : zeze,
                                 in_zeze || database != kPostgres ? kPostgres : database);
-    const Config after = Parse(in_zeze ? zeze + " " + attribute : zeze,
-                               in_zeze ? database : database + " " + attribute);
+    const Config after = Parse(in_zeze ? fmt::format("{} {}", zeze, attribute) : zeze,
+                               in_zeze ? database : fmt::format("{} {}", database, attribute));
     const bool said = !after.unused.empty();
     EXPECT_EQ(said, !setting.used) << setting.name;
     if (setting.used) {

@@ -23,8 +23,6 @@ namespace {
 class KeysOfAnAttacker {
  public:
   struct Key {
-    static constexpr bool kIsKey = true;
-    static constexpr std::int64_t kTypeId = 1;
     static constexpr std::string_view kFullName = "test.Key";
     std::int64_t a = 0;
     std::int64_t b = 0;

@@ -26,14 +26,13 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
-#include "zeze/base/usage_error.h"
 #include "zeze/client/internal/login_keeper.h"
 #include "zeze/client/login_as.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
 #include "zeze/net/frame.h"
-#include "zeze/net/handshake.h"
 #include "zeze/net/io_threads.h"
+#include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/net/service_options.h"
@@ -332,8 +331,8 @@ class Client::Impl {
       attempt = attempt_;
     }
     if (!options_.authenticate) {
-      static const Result<void> kWelcome;  // GCC 12 takes a temporary for uninitialised.
-      return OnAuthenticated(connection, attempt, kWelcome);
+      static const Result<void> welcome;  // GCC 12 takes a temporary for uninitialised.
+      return OnAuthenticated(connection, attempt, welcome);
     }
     options_.authenticate(
         connection, [door = door_, connection, attempt](const Result<void>& outcome) {

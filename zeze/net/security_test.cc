@@ -127,7 +127,7 @@ TEST(ZstdStream, DeliversEverythingAtAFlush) {
 }
 
 TEST(ZstdStream, BeginsWithoutAContextWhereItMay) {
-  for (const std::size_t plain_bytes : {1, 100, 8192, 200'000}) {
+  for (const std::size_t plain_bytes : {1U, 100U, 8192U, 200'000U}) {
     ZstdEncoder encoder(plain_bytes);
     ZstdDecoder decoder;
     std::size_t written = 0;

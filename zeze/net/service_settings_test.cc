@@ -116,6 +116,8 @@ TEST(ServiceSettings, IncompleteTlsIsRefusedAndTheMissingSettingIsNamed) {
   const std::string certificate = " TlsCertificateFile='" + files.server_certificate + "'";
   const std::string key = " TlsKeyFile='" + files.server_key + "'";
   const std::string clients = " TlsClientAuthoritiesFile='" + files.authority + "'";
+  const std::string pair = certificate + key;
+  const std::string pair_and_clients = pair + clients;
   for (const std::string element : {"<Acceptor Port='1'", "<Websocket Port='1'"}) {
     EXPECT_THAT(failure(element + clients + "/>"),
                 AllOf(HasSubstr("test.xml:1:"),
@@ -125,14 +127,14 @@ TEST(ServiceSettings, IncompleteTlsIsRefusedAndTheMissingSettingIsNamed) {
                 HasSubstr("TlsKeyFile is set, but TlsCertificateFile is missing"));
     EXPECT_THAT(failure(element + certificate + "/>"),
                 HasSubstr("TlsCertificateFile is set, but TlsKeyFile is missing"));
-    EXPECT_EQ(failure(element + certificate + key + clients + "/>"), "ok");
+    EXPECT_EQ(failure(element + pair_and_clients + "/>"), "ok");
   }
   const std::string authorities = " TlsAuthoritiesFile='" + files.authority + "'";
   for (const std::string element :
        {"<Connector HostNameOrAddress='h' Port='2'", "<Connector Url='ws://h:2/'"}) {
     EXPECT_THAT(failure(element + " TlsName='n'/>"),
                 HasSubstr("TlsName is set, but TlsAuthoritiesFile is missing"));
-    EXPECT_THAT(failure(element + certificate + key + "/>"),
+    EXPECT_THAT(failure(element + pair + "/>"),
                 HasSubstr("TlsCertificateFile is set, but TlsAuthoritiesFile is missing"));
     EXPECT_THAT(failure(element + certificate + "/>"), HasSubstr("TlsKeyFile is missing"));
     EXPECT_THAT(failure(element + key + "/>"), HasSubstr("TlsCertificateFile is missing"));

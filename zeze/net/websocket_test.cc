@@ -158,7 +158,6 @@ TEST(WebSocket, OfOursHasOneBinaryMessageForEachFrame) {
   IoThreads io({});
   Service server(io, {.name = "server"});
   HandleEcho(server);
-  std::string forwarded;
   server.Handle<Note>([&](const Message<Note>& note) {
     (void)note.connection->SendFrames(EchoFrame("a") + EchoFrame(std::string(70000, 'b')) +
                                       EchoFrame("c"));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/record.h"

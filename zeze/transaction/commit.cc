@@ -11,7 +11,6 @@
 
 #include <fmt/core.h>
 
-#include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/transaction/checkpoint.h"

@@ -64,7 +64,6 @@ class SlipsTest : public EngineTest {
     SCOPED_TRACE(slip.name);
     testing::CapturedLog log;
     int rolled_back = 0;
-    std::string caught;
     const std::int64_t code = engine->Call("slips", [&](Transaction& tx) -> std::int64_t {
       accounts.Edit(tx, 1)->balance = 5;
       tx.AfterRollback([&] { ++rolled_back; });

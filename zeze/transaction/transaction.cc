@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"

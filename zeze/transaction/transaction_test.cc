@@ -39,7 +39,6 @@ constexpr TableDescriptor kTrees{.id = 4, .name = "test_trees"};
 
 // A bean that holds itself.
 struct BTree {
-  static constexpr std::int64_t kTypeId = 1;
   static constexpr std::string_view kFullName = "test.BTree";
   List<BTree> branches;
 

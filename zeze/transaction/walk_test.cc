@@ -94,7 +94,7 @@ TEST_F(RangeTest, IntegersComeInTheOrderOfNumbers) {
     return keys;
   };
 
-  for (const std::size_t page_size : {1, 2, 3, 1000}) {
+  for (const std::size_t page_size : {1U, 2U, 3U, 1000U}) {
     const WalkOptions ascending{.descending = false, .page_size = page_size};
     const WalkOptions descending{.descending = true, .page_size = page_size};
     for (std::size_t f = 0; f < all.size(); ++f) {
@@ -220,7 +220,7 @@ TEST_F(PrefixTest, FindsAllKeysThatBeginSoWhateverTheirLength) {
     for (const std::string& name : all) {
       if (name.starts_with(prefix)) expected.push_back(name);
     }
-    for (const std::size_t page_size : {1, 2, 1000}) {
+    for (const std::size_t page_size : {1U, 2U, 1000U}) {
       EXPECT_EQ(expected, WalkPrefix(prefix, {.descending = false, .page_size = page_size}))
           << "prefix " << prefix;
     }

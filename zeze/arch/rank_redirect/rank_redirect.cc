@@ -10,7 +10,6 @@
 #include "zeze/arch/redirect/redirect.h"
 #include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {
 

@@ -11,6 +11,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/serialize/binary.h"
 

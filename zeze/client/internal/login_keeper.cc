@@ -26,6 +26,7 @@
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
+#include "zeze/serialize/binary.h"
 
 namespace zeze::internal {
 
@@ -85,6 +86,7 @@ bool LoginKeeper::logged_in() const {
 
 void LoginKeeper::LogIn(LoginAs as, const ConnectionPtr& ready, Done done) {
   Done superseded;
+  Done already_in;
   bool same = false;
   bool used = false;
   {
@@ -93,12 +95,16 @@ void LoginKeeper::LogIn(LoginAs as, const ConnectionPtr& ready, Done done) {
     same = as_ == as && state_ == State::kIn;
     if (as_ != as) resumable_ = false;
     as_ = std::move(as);
-    if (!same) wanted_done_ = done;
+    if (same) {
+      already_in = std::move(done);
+    } else {
+      wanted_done_ = std::move(done);
+    }
     used = ready != nullptr && connection_ == ready && (used_ || state_ != State::kOut);
   }
   if (superseded) superseded(Error(ErrorCode::kUnavailable, "another login was asked for"));
   if (same) {
-    if (done) done(LoginOutcome::kResumed);
+    if (already_in) already_in(LoginOutcome::kResumed);
     return;
   }
   if (ready == nullptr) return;  // With the next connection.
@@ -157,6 +163,7 @@ void LoginKeeper::OnReady(const ConnectionPtr& connection) {
 
 void LoginKeeper::SendLogin(Done done) {
   Begin(State::kBeginning);
+  Connection& connection = *connection_;
   const auto complete = [this, generation = generation_, done](const auto& reply) {
     if (reply.ok()) {
       {
@@ -179,19 +186,21 @@ void LoginKeeper::SendLogin(Done done) {
   const Result<void> sent = std::visit(
       [&](const auto& as) -> Result<void> {
         if constexpr (std::is_same_v<std::decay_t<decltype(as)>, RoleLogin>) {
-          return connection_->Call<role::Login>(
+          return connection.Call<role::Login>(
               {.RoleId = as.role_id, .OnlineSetName = as.online_set}, call_, complete);
         } else {
-          return connection_->Call<account::Login>({.ClientId = as.client_id}, call_, complete);
+          return connection.Call<account::Login>({.ClientId = as.client_id}, call_, complete);
         }
       },
       *as_);
-  if (!sent.ok()) connection_->Close("the login cannot be sent: " + sent.error().message());
+  if (!sent.ok()) connection.Close("the login cannot be sent: " + sent.error().message());
 }
 
 void LoginKeeper::SendReLogin(Done done) {
   Begin(State::kResuming);
+  Connection& connection = *connection_;
   const std::int64_t index = receiver_.next();
+  const std::int64_t hash = receiver_.hash();
   const auto complete = [this, generation = generation_, index, done](const auto& reply) {
     {
       MutexLock lock(mutex_);
@@ -216,20 +225,20 @@ void LoginKeeper::SendReLogin(Done done) {
   const Result<void> sent = std::visit(
       [&](const auto& as) -> Result<void> {
         if constexpr (std::is_same_v<std::decay_t<decltype(as)>, RoleLogin>) {
-          return connection_->Call<role::ReLogin>({.RoleId = as.role_id,
-                                                   .ReliableNotifyConfirmIndex = index,
-                                                   .OnlineSetName = as.online_set,
-                                                   .ReliableNotifyHash = receiver_.hash()},
-                                                  call_, complete);
+          return connection.Call<role::ReLogin>({.RoleId = as.role_id,
+                                                 .ReliableNotifyConfirmIndex = index,
+                                                 .OnlineSetName = as.online_set,
+                                                 .ReliableNotifyHash = hash},
+                                                call_, complete);
         } else {
-          return connection_->Call<account::ReLogin>({.ClientId = as.client_id,
-                                                      .ReliableNotifyConfirmIndex = index,
-                                                      .ReliableNotifyHash = receiver_.hash()},
-                                                     call_, complete);
+          return connection.Call<account::ReLogin>({.ClientId = as.client_id,
+                                                    .ReliableNotifyConfirmIndex = index,
+                                                    .ReliableNotifyHash = hash},
+                                                   call_, complete);
         }
       },
       *as_);
-  if (!sent.ok()) connection_->Close("the login cannot be sent: " + sent.error().message());
+  if (!sent.ok()) connection.Close("the login cannot be sent: " + sent.error().message());
 }
 
 // In order with what comes on the connection: nothing of this login is handled before.
@@ -398,6 +407,8 @@ void LoginKeeper::Pump() {
   const bool sync = std::exchange(want_sync_, false);
   calling_ = true;
   confirm_due_ = false;
+  Connection& connection = *connection_;
+  const std::int64_t hash = receiver_.hash();
   const auto complete = [this, generation = generation_, index, sync](const auto& reply) {
     OnConfirmed(generation, index, sync,
                 {.answered = reply.outcome == RpcOutcome::kAnswered, .code = reply.result_code});
@@ -405,17 +416,15 @@ void LoginKeeper::Pump() {
   const Result<void> sent = std::visit(
       [&](const auto& as) -> Result<void> {
         if constexpr (std::is_same_v<std::decay_t<decltype(as)>, RoleLogin>) {
-          return connection_->Call<role::ReliableNotifyConfirm>(
-              {.ReliableNotifyConfirmIndex = index,
-               .Sync = sync,
-               .ReliableNotifyHash = receiver_.hash()},
+          return connection.Call<role::ReliableNotifyConfirm>(
+              {.ReliableNotifyConfirmIndex = index, .Sync = sync, .ReliableNotifyHash = hash},
               call_, complete);
         } else {
-          return connection_->Call<account::ReliableNotifyConfirm>(
+          return connection.Call<account::ReliableNotifyConfirm>(
               {.ClientId = as.client_id,
                .ReliableNotifyConfirmIndex = index,
                .Sync = sync,
-               .ReliableNotifyHash = receiver_.hash()},
+               .ReliableNotifyHash = hash},
               call_, complete);
         }
       },

@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -20,17 +19,22 @@
 
 #include <fmt/core.h>
 
+#include "Zeze/Builtin/Game/Rank.h"
 #include "Zeze/Builtin/Game/Rank.module.h"
+#include "zeze/app/application.h"
 #include "zeze/base/activity.h"
-#include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/components/rank/rank_board.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
+#include "zeze/transaction/coherence.h"
 #include "zeze/transaction/result_code.h"
+#include "zeze/transaction/table.h"
+#include "zeze/transaction/transaction.h"
 
 namespace zeze {
 
@@ -585,6 +589,7 @@ void RankOutbox::Impl::LookThrough() {
   std::map<Key, std::pair<std::int64_t, int>> seen;
   std::size_t adopted = 0;
   const Result<std::size_t> walked = rows_.Walk([&](const Key& key, const Row& row) {
+    look_mutex_.AssertHeld();
     const RankKey group = GroupOf(key, row.Hash);
     {
       MutexLock lock(mutex_);

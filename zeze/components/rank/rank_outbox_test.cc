@@ -115,7 +115,7 @@ struct Server {
     }
     return -1;
   }
-  bool AwaitIdle() {
+  bool AwaitIdle() const {
     return Eventually([&] { return rank.GetStatistics().waiting == 0; });
   }
   // As the owner of the group does it.

@@ -32,6 +32,7 @@ class RankRouter {
   // Has Rank::Deliver run in the same way. `done` is called exactly once, on any thread: with the
   // code 0 and what Deliver said, or with another code, and then it may have run or may run yet.
   using Delivered = std::function<void(std::int64_t code, std::string result)>;
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): overrides move the updates.
   virtual void Deliver(std::uint32_t /*group*/, std::uint32_t /*level*/, std::string /*updates*/,
                        const Delivered& done) {
     done(result_code::kNotImplement, {});

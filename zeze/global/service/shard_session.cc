@@ -29,6 +29,7 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
+#include "zeze/storage/fence.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
 

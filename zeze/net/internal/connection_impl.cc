@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // NOLINT(misc-include-cleaner): IPPROTO_TCP.
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -89,6 +89,7 @@ std::shared_ptr<ConnectionImpl> ConnectionImpl::Self() {
   return std::static_pointer_cast<ConnectionImpl>(shared_from_this());
 }
 
+// NOLINTBEGIN(misc-include-cleaner): SOL_SOCKET and its options are of <sys/socket.h>.
 void ConnectionImpl::SetSocketOptions() {
   const int descriptor = socket_.get();
   // Processes that this one starts have no business with the peer.
@@ -115,6 +116,7 @@ void ConnectionImpl::SetSocketOptions() {
               static_cast<int>(socket.unconfirmed_max.count()));
   }
 }
+// NOLINTEND(misc-include-cleaner)
 
 void ConnectionImpl::Start() {
   SetSocketOptions();

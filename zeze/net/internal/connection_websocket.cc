@@ -1,5 +1,4 @@
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>

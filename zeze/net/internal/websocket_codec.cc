@@ -253,6 +253,7 @@ Result<void> WebSocketDecoder::OnControl() {
     if (payload.size() == 1 || !MayBeSent(code)) {
       return Fail(WebSocketClose::kProtocolError, "a close with a code that does not exist");
     }
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): peers may send others.
     close_code_ = static_cast<WebSocketClose>(code);
   }
   closed_ = ended_ = true;

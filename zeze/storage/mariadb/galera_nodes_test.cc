@@ -28,22 +28,22 @@ class GaleraNodesTest : public testing::Test {
   static void SetUpTestSuite() {
     Result<std::unique_ptr<DatabaseServer>> started = StartGaleraCluster(kNodes);
     ASSERT_TRUE(started.ok()) << started.error().message();
-    cluster_ = std::move(started).value();
+    cluster = std::move(started).value();
     // As clusters are by default, and not as patient as tests are.
     for (std::size_t node = 0; node < kNodes; ++node) {
       SetProvider(node,
                   "evs.suspect_timeout=PT3S;evs.inactive_timeout=PT5S;evs.install_timeout=PT5S");
     }
   }
-  static void TearDownTestSuite() { cluster_.reset(); }
+  static void TearDownTestSuite() { cluster.reset(); }
 
   static void SetProvider(std::size_t node, const std::string& options) {
-    cluster_->RunSqlOnNode(node, "SET GLOBAL wsrep_provider_options = '" + options + "'");
+    cluster->RunSqlOnNode(node, "SET GLOBAL wsrep_provider_options = '" + options + "'");
   }
 
   static void AwaitStatus(std::size_t node, const std::string& status) {
     const auto deadline = SystemClock().Now() + std::chrono::minutes(1);
-    while (cluster_->RunSqlOnNode(node, "SHOW STATUS LIKE 'wsrep_cluster_status'") !=
+    while (cluster->RunSqlOnNode(node, "SHOW STATUS LIKE 'wsrep_cluster_status'") !=
            "wsrep_cluster_status\t" + status + "\n") {
       ASSERT_LT(SystemClock().Now(), deadline) << "node " << node << " is not " << status;
       std::this_thread::yield();
@@ -52,7 +52,7 @@ class GaleraNodesTest : public testing::Test {
 
   static void AwaitReady(std::size_t node) {
     const auto deadline = SystemClock().Now() + std::chrono::minutes(1);
-    while (cluster_->RunSqlOnNode(node, "SHOW STATUS LIKE 'wsrep_ready'") != "wsrep_ready\tON\n") {
+    while (cluster->RunSqlOnNode(node, "SHOW STATUS LIKE 'wsrep_ready'") != "wsrep_ready\tON\n") {
       ASSERT_LT(SystemClock().Now(), deadline) << "node " << node << " is not ready";
       std::this_thread::yield();
     }
@@ -80,11 +80,11 @@ class GaleraNodesTest : public testing::Test {
     return SystemClock().Now() - begin;
   }
 
-  static std::unique_ptr<DatabaseServer> cluster_;
-  const std::vector<std::string> urls_ = cluster_->NewDatabaseOnEachNode();
+  static std::unique_ptr<DatabaseServer> cluster;
+  const std::vector<std::string> urls_ = cluster->NewDatabaseOnEachNode();
 };
 
-std::unique_ptr<DatabaseServer> GaleraNodesTest::cluster_;
+std::unique_ptr<DatabaseServer> GaleraNodesTest::cluster;
 
 TEST_F(GaleraNodesTest, ANodeThatWasSplitOffIsLeftForTheNext) {
   const std::unique_ptr<FencedProcess> process = Open();
@@ -116,7 +116,7 @@ TEST_F(GaleraNodesTest, AHungNodeIsLeftInBoundedTime) {
   process->Start(1);
   ASSERT_EQ(process->FlushOutcome("k", "before"), "ok");
 
-  cluster_->SignalNode(0, SIGSTOP);
+  cluster->SignalNode(0, SIGSTOP);
 
   const auto flushing = TimeOf([&] { EXPECT_EQ(process->FlushUntilKnown("k", "after"), "ok"); });
   const auto reading = TimeOf([&] { EXPECT_EQ(process->Find("k"), "after"); });
@@ -126,7 +126,7 @@ TEST_F(GaleraNodesTest, AHungNodeIsLeftInBoundedTime) {
                 TimeOf([&] { EXPECT_EQ(FencedProcess::Outcome(process->fence().Renew()), "ok"); }),
             std::chrono::seconds(15));
 
-  cluster_->SignalNode(0, SIGCONT);
+  cluster->SignalNode(0, SIGCONT);
   AwaitStatus(0, "Primary");
   AwaitReady(0);
 }

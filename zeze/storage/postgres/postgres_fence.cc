@@ -1,6 +1,7 @@
 #include "zeze/storage/postgres/postgres_fence.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
