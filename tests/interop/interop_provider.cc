@@ -137,9 +137,17 @@ void Serve(const Arguments& arguments) {
   cluster::CheckOrEnd(application.registry()->AwaitSettled(std::chrono::seconds(30)));
   std::cout << "ready\n" << std::flush;
 
-  const std::filesystem::path stop =
-      std::filesystem::path(arguments.directory) / fmt::format("stop-{}", arguments.id);
-  while (!std::filesystem::exists(stop)) SystemClock().SleepFor(std::chrono::milliseconds(20));
+  const std::filesystem::path directory(arguments.directory);
+  const std::filesystem::path stop = directory / fmt::format("stop-{}", arguments.id);
+  bool saved = false;
+  while (!std::filesystem::exists(stop)) {
+    if (!saved && std::filesystem::exists(directory / "save")) {
+      cluster::CheckOrEnd(application.engine().CheckpointNow());
+      std::cout << "saved\n" << std::flush;
+      saved = true;
+    }
+    SystemClock().SleepFor(std::chrono::milliseconds(20));
+  }
   provider.Stop();
   redirect.Stop();
   cluster::CheckOrEnd(application.Stop());

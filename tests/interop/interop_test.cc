@@ -102,27 +102,28 @@ class InteropTest : public InteropFixture, public ::testing::WithParamInterface<
     int turn = -1;
     for (const Member& one : members_) {
       while (cuts < kCuts && one.process->running() &&
-             !one.process->AwaitLine("batch", std::chrono::seconds(2))) {
+             !one.process->AwaitLine("\nbatch ", std::chrono::seconds(2))) {
         const Member& next = members_[static_cast<std::size_t>(++turn) % members_.size()];
         if (!next.may_be_cut) continue;
         next.way->CutAll();
         ++cuts;
       }
-      ASSERT_TRUE(one.process->AwaitLine("batch", kPatience)) << one.process->said() << "Global:\n"
-                                                              << global_->said();
-      added_ += Said(*one.process, "added");
-      failed_ += Said(*one.process, "batch");
+      ASSERT_TRUE(one.process->AwaitLine("\nbatch ", kPatience))
+          << one.process->said() << "Global:\n"
+          << global_->said();
+      added_ += Said(*one.process, "\nadded");
+      failed_ += Said(*one.process, "\nbatch");
     }
     const std::chrono::duration<double> took = SystemClock().Now() - begin;
     Tell("check");
     std::int64_t appended = 0;
     for (const Member& one : members_) {
       for (std::int32_t t = 0; t < kThreads; ++t) {
-        appended += Said(*one.process, fmt::format("appended {}", t));
+        appended += Said(*one.process, fmt::format("\nappended {}", t));
       }
     }
     for (const Member& one : members_) {
-      ASSERT_TRUE(one.process->AwaitLine("saw", kPatience)) << one.process->said();
+      ASSERT_TRUE(one.process->AwaitLine("\nsaw ", kPatience)) << one.process->said();
       const std::string said = one.process->said();
       const std::string saw =
           said.substr(said.rfind("saw "), said.find('\n', said.rfind("saw ")) - said.rfind("saw "));
@@ -150,9 +151,9 @@ class InteropTest : public InteropFixture, public ::testing::WithParamInterface<
       const auto begin = SystemClock().Now();
       Tell("again");
       for (std::size_t j = 1; j < members_.size(); ++j) {
-        ASSERT_TRUE(members_[j].process->AwaitLine("again", kPatience))
+        ASSERT_TRUE(members_[j].process->AwaitLine("\nagain ", kPatience))
             << members_[j].process->said();
-        added_ += Said(*members_[j].process, "again");
+        added_ += Said(*members_[j].process, "\nagain");
       }
       const std::chrono::duration<double> took = SystemClock().Now() - begin;
       EXPECT_LT(took.count(), 30.0) << "nobody waits for a server that has closed normally";
@@ -227,7 +228,7 @@ class InteropTest : public InteropFixture, public ::testing::WithParamInterface<
     std::cout << fmt::format("lists changed hands {} times between two appends\n", handed_on);
     for (const Member& one : members_) {
       for (std::int32_t t = 0; t < kThreads; ++t) {
-        const std::int64_t count = Said(*one.process, fmt::format("appended {}", t));
+        const std::int64_t count = Said(*one.process, fmt::format("\nappended {}", t));
         const std::set<std::int64_t>& his = elements[Element(one.id, t, 0) >> 40];
         EXPECT_EQ(count, static_cast<std::int64_t>(his.size()));
         ASSERT_FALSE(his.empty());

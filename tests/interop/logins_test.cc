@@ -186,8 +186,8 @@ std::set<std::int32_t> ServersOf(const ServerProcess& clients) {
   return servers;
 }
 
-// A Java server looks up the connection of a role by a dirty read: words for a role that has just
-// logged in elsewhere may go to its former connection.
+// A Java server looks up the connection of a role by a dirty read of the database: words for a role
+// that has just logged in elsewhere may go to its former connection.
 template <typename Arrived>
 bool TellUntil(Player& from, std::int64_t to, const Arrived& arrived) {
   const auto deadline = SystemClock().Now() + kPatience;
@@ -230,6 +230,10 @@ TEST_P(LoginsInteropTest, LoginsAndWordsCrossKinds) {
     }
     for (const auto& [role, player] : group.players) ASSERT_TRUE(player->AwaitReady());
   }
+
+  // A Java server finds the logins at ours only in the database.
+  Tell("save");
+  ASSERT_TRUE(our_server_->AwaitLine("saved\n", kPatience)) << our_server_->said();
 
   // Everybody says a word to everybody.
   for (Group& group : groups) {
