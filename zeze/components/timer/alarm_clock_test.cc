@@ -15,6 +15,7 @@
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/components/timer/errands.h"
 #include "zeze/components/timer/fire_pace.h"
+#include "zeze/components/timer/fire_rest.h"
 
 namespace zeze {
 namespace {
@@ -87,6 +88,26 @@ TEST(FirePace, HalfOfTheCoresComputeAndMoreMayWait) {
   EXPECT_EQ(pace.limit(), 32U);
   for (int i = 0; i < 50; ++i) pace.Note(10ms, 10ms, true);
   EXPECT_EQ(pace.limit(), 2U);
+}
+
+TEST(FireRest, TimersRestWhileTheyDisturbOthersAndLessIfMoreWait) {
+  FireRest rest;
+  std::chrono::nanoseconds now = std::chrono::hours(1);
+  const auto run = [&](bool disturbed, bool more_wait, std::chrono::nanoseconds duration) {
+    for (const auto end = now + duration; now < end; now += 1ms) {
+      rest.Note(now, disturbed, more_wait);
+    }
+    return rest.Share(now);
+  };
+  EXPECT_EQ(run(false, true, 1s), 1) << "nobody is disturbed";
+  EXPECT_LT(run(true, false, 60s), FireRest::kShareMin * 1.01);
+  const double after_a_second = run(true, true, 1s);
+  EXPECT_GT(after_a_second, FireRest::kShareMin * 1.5);
+  EXPECT_LT(after_a_second, FireRest::kShareMin * 2);
+  EXPECT_GT(run(true, true, 20s), 0.99) << "timers do not wait for ever";
+  EXPECT_LT(run(true, false, 60s), FireRest::kShareMin * 1.01);
+  EXPECT_LT(run(false, false, FireRest::kMemory / 2), FireRest::kShareMin * 1.01);
+  EXPECT_EQ(run(false, false, FireRest::kMemory), 1) << "the disturbed ones did not come back";
 }
 
 TEST(Errands, UnhurriedOnesRestAndHoldNobodyUp) {

@@ -11,13 +11,19 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "zeze/base/activity.h"
+#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/task_one_by_one_by_key.h"
+#include "zeze/base/thread_pool.h"
+#include "zeze/components/timer/alarm_clock.h"
 
 namespace zeze {
 
@@ -28,10 +34,13 @@ using std::chrono::nanoseconds;
 
 // Long enough that one round trip for all of their records pays, short enough that others get their
 // turn soon.
-constexpr std::size_t kBatch = 32;
+constexpr std::size_t kBatch = 128;
 // The rest stays where it is, and may still be canceled. Not more: handing them over takes the core
 // from others, too.
 constexpr std::size_t kDueMax = 256;
+
+// Waits of a batch that rested by which one knows that its handlers wait, too.
+constexpr long kWaitsMin = 16;
 
 // How long a handler that sleeps, or one that computes, may hold up the timers that wait for its
 // place.
@@ -42,6 +51,7 @@ constexpr nanoseconds kComputeMax = milliseconds(50);
 struct Usage {
   nanoseconds cpu{0};
   long waits = 0;
+  long interruptions = 0;  // Another thread got its core; a yield counts only then.
 
   static Usage Now() {
     rusage usage{};
@@ -49,7 +59,9 @@ struct Usage {
     const auto time = [](const timeval& value) {
       return std::chrono::seconds(value.tv_sec) + std::chrono::microseconds(value.tv_usec);
     };
-    return {.cpu = time(usage.ru_utime) + time(usage.ru_stime), .waits = usage.ru_nvcsw};
+    return {.cpu = time(usage.ru_utime) + time(usage.ru_stime),
+            .waits = usage.ru_nvcsw,
+            .interruptions = usage.ru_nivcsw};
   }
 };
 
@@ -76,6 +88,46 @@ class Courtesy {
 
   nanoseconds used_{0};
   nanoseconds given_{0};
+};
+
+// Rests so long after each slice of work that the work takes its share of the time. One object for
+// each batch. Like Usage it is about the cores, whatever clock the timers have.
+class Rests {
+ public:
+  explicit Rests(double share) : share_(share) {}
+
+  long count() const { return count_; }
+  nanoseconds sum() const { return sum_; }
+
+  void TimerBegins() { begin_ = SystemClock().Now(); }
+  void TimerEnded() {
+    if (share_ >= 1) return;
+    const nanoseconds now = SystemClock().Now();
+    used_ += now - begin_;
+    if (used_ < kSlice) return;
+    const auto wanted = std::chrono::duration_cast<nanoseconds>(used_ * (1 / share_ - 1));
+    WakeOnTime();
+    SystemClock().SleepFor(std::min<nanoseconds>(wanted, kRestMax));
+    sum_ += SystemClock().Now() - now;
+    ++count_;
+    used_ = nanoseconds(0);
+  }
+
+ private:
+  // Without it the kernel lets a thread sleep for 50 us longer, several times of a slice.
+  static void WakeOnTime() {
+    thread_local const int done = prctl(PR_SET_TIMERSLACK, 1000UL);
+    static_cast<void>(done);
+  }
+
+  static constexpr nanoseconds kSlice = std::chrono::microseconds(8);
+  static constexpr nanoseconds kRestMax = milliseconds(1);
+
+  const double share_;
+  nanoseconds begin_{0};
+  nanoseconds used_{0};
+  nanoseconds sum_{0};
+  long count_ = 0;
 };
 
 // Whether a thread of this process waits for something other than a core.
@@ -199,23 +251,31 @@ void DueRunner::RunBatch(Places::iterator place) {
   thread_local Courtesy courtesy;
   const Usage before = Usage::Now();
   const nanoseconds begin = options_.clock->Now();
+  double share = 1;
   {
     const MutexLock lock(mutex_);
+    share = rest_.Share(begin);
     place->thread = gettid();
     place->fetching = place->batch.size() > 1;
   }
   if (place->fetching) callbacks_.fetch(place->batch);
   Alarm alarm;
+  Rests rests(share);
   while (TakeNext(place, alarm)) {
+    rests.TimerBegins();
     callbacks_.run(alarm);
     courtesy.Yield(*options_.clock, place->begin);
+    rests.TimerEnded();
   }
   const Usage after = Usage::Now();
+  const nanoseconds now = options_.clock->Now();
   const MutexLock lock(mutex_);
   if (!place->set_aside) {
-    pace_.Note(after.cpu - before.cpu, options_.clock->Now() - begin, after.waits != before.waits);
+    pace_.Note(after.cpu - before.cpu, now - begin - rests.sum(),
+               after.waits - before.waits - rests.count() > (rests.count() > 0 ? kWaitsMin : 0));
   }
   End(place);
+  rest_.Note(now, after.interruptions != before.interruptions, SomethingWaits());
   StartMore();
 }
 

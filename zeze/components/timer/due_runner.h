@@ -10,7 +10,8 @@
 //
 // So many places are in use as keep half of the cores busy (FirePace). A thread of its own looks
 // after them: a place whose handler sleeps, or computes for long, is set aside. It does not count
-// any more, the rest of its batch runs elsewhere, and the next timer gets a place.
+// any more, the rest of its batch runs elsewhere, and the next timer gets a place. While other
+// threads want the same cores, timers rest between short slices of work (FireRest).
 
 #pragma once
 
@@ -32,6 +33,7 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/components/timer/alarm_clock.h"
 #include "zeze/components/timer/fire_pace.h"
+#include "zeze/components/timer/fire_rest.h"
 
 namespace zeze {
 
@@ -111,6 +113,7 @@ class DueRunner {
   std::size_t batches_ ZEZE_GUARDED_BY(mutex_) = 0;  // Places of both lists that have a thread.
   std::size_t batched_ ZEZE_GUARDED_BY(mutex_) = 0;  // Timers in their batches.
   FirePace pace_ ZEZE_GUARDED_BY(mutex_);
+  FireRest rest_ ZEZE_GUARDED_BY(mutex_);
   std::thread looker_;
 };
 

@@ -96,7 +96,7 @@ TEST_F(WaitingTimersTest, TimersOfBusyKeysHoldUpOnlyTheirKeys) {
 // Larger: ZEZE_TIMER_RATE timers a second (30000), for ZEZE_TIMER_SECONDS.
 TEST_F(WaitingTimersTest, TimersThatAreLateLoseNoOccurrence) {
   const auto number = [](const char* name, std::int64_t usual) {
-    const char* text = std::getenv(name);
+    const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
     return text == nullptr ? usual : std::stoll(text);
   };
   const std::int64_t seconds = number("ZEZE_TIMER_SECONDS", 1);
