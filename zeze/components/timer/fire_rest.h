@@ -19,9 +19,9 @@ namespace zeze {
 // Not thread-safe.
 class FireRest {
  public:
-  static constexpr double kShareMin = 0.08;
+  static constexpr double kShareMin = 0.12;
   // By how much the share rises in a second in which timers waited all the time; else it falls.
-  static constexpr double kRise = 0.05;
+  static constexpr double kRise = 0.12;
   // One that was disturbed may come back.
   static constexpr std::chrono::nanoseconds kMemory = std::chrono::milliseconds(200);
 
