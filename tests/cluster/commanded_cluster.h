@@ -1,5 +1,6 @@
 // CommandedCluster: Globals, servers that do what a test tells them, and a PostgreSQL; all of them
-// real processes. Between each server and the others stand proxies, which a test can cut.
+// real processes. A test can cut the ways between each server and the others: proxies, or the
+// cables of a machine of its own (Machines::kHosts, after EnterTestNetwork).
 //
 //   CommandedCluster cluster;
 //   CommandedServer& holder = cluster.AddServer(1);
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -26,6 +28,8 @@
 #include <sys/stat.h>
 
 #include "tests/cluster/cluster_tables.h"
+#include "tests/cluster/test_host.h"
+#include "tests/cluster/way.h"
 #include "tools/cli/open_database.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
@@ -34,7 +38,6 @@
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
 #include "zeze/storage/testing/database_server.h"
-#include "zeze/storage/testing/loopback_proxy.h"
 #include "zeze/storage/testing/server_process.h"
 #include "zeze/storage/testing/temp_directory.h"
 
@@ -42,32 +45,8 @@ namespace zeze::cluster {
 
 inline constexpr auto kPatience = std::chrono::minutes(1);
 
-// How the network fails: with closed connections, or without a word.
-enum class Fault : std::uint8_t { kClosed, kSilent };
-
-inline void Cut(LoopbackProxy& way, Fault fault = Fault::kClosed) {
-  if (fault == Fault::kSilent) {
-    way.Silence(true);
-  } else {
-    way.Refuse(true);
-    way.CutAll();
-  }
-}
-
-inline void Heal(LoopbackProxy& way) {
-  way.Refuse(false);
-  way.Silence(false);
-}
-
-// The port in an address like "postgresql://zeze@127.0.0.1:5543/t1".
-inline int PortInUrl(const std::string& url) {
-  return std::stoi(url.substr(url.rfind(':') + 1));
-}
-// The same database through a proxy.
-inline std::string UrlThrough(const LoopbackProxy& proxy, const std::string& url) {
-  const std::size_t at = url.rfind(':') + 1;
-  return url.substr(0, at) + std::to_string(proxy.port()) + url.substr(url.find('/', at));
-}
+// Where servers run: beside the others, or each on a host of its own.
+enum class Machines : std::uint8_t { kOne, kHosts };
 
 struct CommandedOptions {
   int id = 0;
@@ -89,10 +68,16 @@ struct CommandedAnswer {
 // Not thread-safe.
 class CommandedServer {
  public:
-  CommandedServer(const CommandedOptions& options, const std::string& url,
+  CommandedServer(const CommandedOptions& options, Machines machines, const std::string& url,
                   const std::vector<int>& global_ports)
-      : options_(options), database_(PortInUrl(url)), url_(UrlThrough(database_, url)) {
-    for (const int port : global_ports) globals_.push_back(std::make_unique<LoopbackProxy>(port));
+      : options_(options) {
+    if (machines == Machines::kHosts) host_.emplace();
+    database_ = LayWay("database", PortInUrl(url), Way::AtOurEnd::kProxy);
+    url_ = UrlOver(*database_, url);
+    for (std::size_t shard = 0; shard < global_ports.size(); ++shard) {
+      globals_.push_back(
+          LayWay(fmt::format("global{}", shard), global_ports[shard], Way::AtOurEnd::kServer));
+    }
     ZEZE_CHECK(::mkfifo(OrderFile().c_str(), 0600) == 0);
     orders_.open(OrderFile(), std::ios::in | std::ios::out);
     Start();
@@ -110,21 +95,20 @@ class CommandedServer {
     if (options_.under_daemon) {
       command = {ZEZE_BINARY, "daemon", "--first-delay", "10ms", "--stop-timeout", "10s", "--"};
     }
-    std::string ports;
-    for (const auto& global : globals_) {
-      ports += (ports.empty() ? "" : ",") + std::to_string(global->port());
-    }
+    std::string globals;
+    for (const auto& global : globals_) globals += (globals.empty() ? "" : ",") + global->address();
     command.insert(command.end(), {ZEZE_COMMANDED_SERVER, "--id", std::to_string(options_.id),
-                                   "--database", url_, "--global", ports, "--orders", OrderFile(),
+                                   "--database", url_, "--global", globals, "--orders", OrderFile(),
                                    "--lease", std::to_string(options_.lease.count()),
                                    "--checkpoint", std::to_string(options_.checkpoint.count())});
+    if (host_.has_value()) command = host_->Inside(command);
     process_ = std::make_unique<ServerProcess>(ServerProcessOptions{.command = std::move(command)});
   }
 
   ServerProcess& process() { return *process_; }
   std::string said() const { return process_->said(); }
-  LoopbackProxy& global(std::size_t shard = 0) { return *globals_.at(shard); }
-  LoopbackProxy& database() { return database_; }
+  Way& global(std::size_t shard = 0) { return *globals_.at(shard); }
+  Way& database() { return *database_; }
 
   bool AwaitReady() { return process_->AwaitLine("ready\n", kPatience); }
 
@@ -156,12 +140,18 @@ class CommandedServer {
  private:
   std::string OrderFile() const { return directory_.File("orders"); }
 
+  std::unique_ptr<Way> LayWay(const std::string& name, int port, Way::AtOurEnd at_our_end) {
+    if (!host_.has_value()) return std::make_unique<Way>(port);
+    return std::make_unique<Way>(*host_, name, port, at_our_end);
+  }
+
   const CommandedOptions options_;
   TempDirectory directory_;
   std::fstream orders_;
-  std::vector<std::unique_ptr<LoopbackProxy>> globals_;
-  LoopbackProxy database_;
-  const std::string url_;
+  std::optional<TestHost> host_;
+  std::vector<std::unique_ptr<Way>> globals_;
+  std::unique_ptr<Way> database_;
+  std::string url_;
   std::unique_ptr<ServerProcess> process_;
   int last_order_ = 0;
 };
@@ -170,8 +160,10 @@ class CommandedServer {
 class CommandedCluster {
  public:
   // With more options for `zeze global`.
-  explicit CommandedCluster(std::vector<std::string> global_options = {}, std::size_t shards = 1)
+  explicit CommandedCluster(std::vector<std::string> global_options = {}, std::size_t shards = 1,
+                            Machines machines = Machines::kOne)
       : global_options_(std::move(global_options)),
+        machines_(machines),
         url_(SharedPostgresServer().NewDatabase()),
         global_database_(PortInUrl(url_)),
         globals_(shards),
@@ -188,13 +180,13 @@ class CommandedCluster {
     std::vector<std::string> command = {ZEZE_BINARY,
                                         "global",
                                         "--database",
-                                        UrlThrough(global_database_, url_),
+                                        UrlOver(global_database_, url_),
                                         "--shard",
                                         std::to_string(shard),
                                         "--shards",
                                         std::to_string(globals_.size()),
                                         "--ip",
-                                        "127.0.0.1",
+                                        machines_ == Machines::kHosts ? "0.0.0.0" : "127.0.0.1",
                                         "--port",
                                         std::to_string(global_ports_[shard]),
                                         "--alert-command",
@@ -209,14 +201,14 @@ class CommandedCluster {
 
   // Returns when it serves.
   CommandedServer& AddServer(const CommandedOptions& options) {
-    servers_.push_back(std::make_unique<CommandedServer>(options, url_, global_ports_));
+    servers_.push_back(std::make_unique<CommandedServer>(options, machines_, url_, global_ports_));
     EXPECT_TRUE(servers_.back()->AwaitReady()) << servers_.back()->said() << global().said();
     return *servers_.back();
   }
   CommandedServer& AddServer(int id) { return AddServer(CommandedOptions{.id = id}); }
 
   ServerProcess& global(std::size_t shard = 0) { return *globals_.at(shard); }
-  LoopbackProxy& global_database() { return global_database_; }
+  Way& global_database() { return global_database_; }
   const std::vector<std::unique_ptr<CommandedServer>>& servers() const { return servers_; }
   CommandedServer& server(std::size_t place) { return *servers_.at(place); }
 
@@ -283,8 +275,9 @@ class CommandedCluster {
   }
 
   const std::vector<std::string> global_options_;
+  const Machines machines_;
   const std::string url_;
-  LoopbackProxy global_database_;
+  Way global_database_;
   std::unique_ptr<Storage> storage_;
   std::vector<std::unique_ptr<ServerProcess>> globals_;
   std::vector<int> global_ports_;  // By shard; 0: it has not started yet.

@@ -1,6 +1,6 @@
 // A server that does what a test tells it, order by order.
 //
-//   zeze_commanded_server --id 3 --database URL --global PORT[,PORT] --orders FIFO --lease 6000
+//   zeze_commanded_server --id 3 --database URL --global HOST:PORT[,HOST:PORT] --orders FIFO --lease 6000
 //
 // It says "ready" when it serves. An order is a line in the FIFO: its number, a verb, the first key
 // and the number of keys. Each runs on a thread of its own:
@@ -174,7 +174,7 @@ class Commanded {
 int Main(int argc, char** argv) {
   StopSignals signals;
   CLI::App app("A server that does what a test tells it.");
-  std::vector<std::uint16_t> globals;
+  std::vector<std::string> globals;
   std::string orders;
   std::int64_t lease_ms = 6000;
   std::int64_t checkpoint_ms = 3'600'000;
@@ -189,7 +189,11 @@ int Main(int argc, char** argv) {
   app.add_option("--lease", lease_ms);
   app.add_option("--checkpoint", checkpoint_ms);
   CLI11_PARSE(app, argc, argv);
-  for (const std::uint16_t port : globals) options.globals.push_back({"127.0.0.1", port});
+  for (const std::string& global : globals) {
+    const std::size_t colon = global.find(':');
+    options.globals.push_back(
+        {global.substr(0, colon), static_cast<std::uint16_t>(std::stoi(global.substr(colon + 1)))});
+  }
   options.lease = std::chrono::milliseconds(lease_ms);
   options.checkpoint_period = std::chrono::milliseconds(checkpoint_ms);
   options.tables[""] = {.cache_capacity = 0};

@@ -12,8 +12,8 @@
 
 #include "tests/cluster/commanded_cluster.h"
 #include "tests/cluster/server_program.h"
+#include "tests/cluster/way.h"
 #include "zeze/base/clock.h"
-#include "zeze/storage/testing/loopback_proxy.h"
 
 namespace zeze::cluster {
 namespace {
@@ -104,14 +104,14 @@ TEST_F(ShortDatabaseWaitTest, ServerWhoseDatabaseIsSilentIsEvictedAfterDatabaseW
 TEST_F(EvidenceOfLifeTest, DatabaseThatIsAwayEndsNobody) {
   ASSERT_EQ(100, holder_.Do("add 0 100").done) << holder_.said();
   ASSERT_EQ(100, other_.Do("add 100 100").done) << other_.said();
-  const std::vector<LoopbackProxy*> ways = {&holder_.database(), &other_.database(),
-                                            &cluster_.global_database()};
-  for (LoopbackProxy* way : ways) Cut(*way, Fault::kSilent);
+  const std::vector<Way*> ways = {&holder_.database(), &other_.database(),
+                                  &cluster_.global_database()};
+  for (Way* way : ways) Cut(*way, Fault::kSilent);
   const Stopwatch away;
   const int from_holder = other_.Begin("add 0 100");
   const int from_other = holder_.Begin("add 100 100");
   WaitUntil(away, seconds(14));
-  for (LoopbackProxy* way : ways) Heal(*way);
+  for (Way* way : ways) Heal(*way);
 
   EXPECT_EQ(100, other_.Await(from_holder).done) << other_.said();
   EXPECT_EQ(100, holder_.Await(from_other).done) << holder_.said();

@@ -73,7 +73,7 @@ TEST(GlobalRestart, ServerThatAnnouncesSlowlyIsNotEvicted) {
   ASSERT_EQ(100, slow.Do("add 0 100").done) << slow.said();
 
   cluster.global().Kill();
-  slow.global().LimitRate(600'000);
+  slow.global().proxy().LimitRate(600'000);
   const Stopwatch announcing;
   const int order = other.Begin("add 0 100");
   cluster.StartGlobal();

@@ -10,6 +10,7 @@
 
 #include "tests/cluster/commanded_cluster.h"
 #include "tests/cluster/server_program.h"
+#include "tests/cluster/way.h"
 
 namespace zeze::cluster {
 namespace {

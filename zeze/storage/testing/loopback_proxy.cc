@@ -57,14 +57,16 @@ void CloseSocket(int& socket) {
 
 }  // namespace
 
-LoopbackProxy::LoopbackProxy(int server_port) : server_port_(server_port) {
+LoopbackProxy::LoopbackProxy(int server_port, const std::string& address)
+    : server_port_(server_port) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = LoopbackAddress(0);
-  socklen_t size = sizeof address;
-  ZEZE_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  sockaddr_in bound = LoopbackAddress(0);
+  ZEZE_CHECK(::inet_pton(AF_INET, address.c_str(), &bound.sin_addr) == 1);
+  socklen_t size = sizeof bound;
+  ZEZE_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&bound), size) == 0);
   ZEZE_CHECK(::listen(listener_, 64) == 0);
-  ZEZE_CHECK(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  port_ = ntohs(address.sin_port);
+  ZEZE_CHECK(::getsockname(listener_, reinterpret_cast<sockaddr*>(&bound), &size) == 0);
+  port_ = ntohs(bound.sin_port);
   wake_up_ = ::eventfd(0, EFD_CLOEXEC);
   thread_ = std::thread([this] { Run(); });
 }

@@ -29,7 +29,8 @@ class LoopbackProxy {
     kHold,            // What stands before the text goes through; the rest waits, see below.
   };
 
-  explicit LoopbackProxy(int server_port);
+  // Clients find it at this address.
+  explicit LoopbackProxy(int server_port, const std::string& address = "127.0.0.1");
   LoopbackProxy(const LoopbackProxy&) = delete;
   LoopbackProxy& operator=(const LoopbackProxy&) = delete;
   ~LoopbackProxy();
