@@ -29,8 +29,6 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/components/rank/rank_board.h"
-#include "zeze/serialize/byte_reader.h"
-#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
@@ -76,54 +74,6 @@ RankOutbox::Key KeyOf(const RankBoard& board, std::int64_t role) {
 }
 
 }  // namespace
-
-// --- bytes ---
-
-std::string RankOutbox::EncodeDelivery(const Delivery& delivery) {
-  ByteWriter out;
-  delivery.group.Encode(out);
-  out.WriteLong(delivery.generation);
-  out.WriteLong(delivery.sender);
-  out.WriteLong(delivery.number);
-  out.WriteUint(delivery.level);
-  out.WriteUint(static_cast<std::uint32_t>(delivery.updates.size()));
-  for (const Update& update : delivery.updates) {
-    out.WriteLong(update.role);
-    out.WriteBytes(update.value);
-  }
-  return out.Release();
-}
-
-bool RankOutbox::DecodeDelivery(std::string_view bytes, Delivery& delivery) {
-  ByteReader in(bytes);
-  delivery.group.Decode(in);
-  delivery.generation = in.ReadLong();
-  delivery.sender = in.ReadLong();
-  delivery.number = in.ReadLong();
-  delivery.level = in.ReadUint();
-  const std::size_t count = in.ReadCount(2);
-  for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    const std::int64_t role = in.ReadLong();
-    delivery.updates.push_back({role, std::string(in.ReadBytes())});
-  }
-  return in.ok() && in.remaining() == 0;
-}
-
-std::string RankOutbox::EncodeReceipt(const Receipt& receipt) {
-  ByteWriter out;
-  out.WriteBool(receipt.accepted);
-  out.WriteLong(receipt.generation);
-  return out.Release();
-}
-
-bool RankOutbox::DecodeReceipt(std::string_view bytes, Receipt& receipt) {
-  ByteReader in(bytes);
-  receipt.accepted = in.ReadBool();
-  receipt.generation = in.ReadLong();
-  return in.ok();
-}
-
-// --- the outbox ---
 
 class RankOutbox::Impl : public std::enable_shared_from_this<Impl> {
  public:
