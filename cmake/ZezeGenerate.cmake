@@ -85,6 +85,11 @@ function(zeze_generate)
     DEPFILE ${stamp}.d
     COMMENT "zeze gen ${arg_TARGET}"
     VERBATIM)
+  # A target that links nothing, for otherwise the code would only be generated when every library
+  # is built that the user of the code links.
+  cmake_path(RELATIVE_PATH arg_OUT BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE generate)
+  string(MAKE_C_IDENTIFIER generate_${generate} generate)
+  add_custom_target(${generate} DEPENDS ${stamp} ${shards} ${tracks})
 
   if(NOT TARGET ${arg_TARGET})
     add_library(${arg_TARGET} STATIC)
@@ -95,6 +100,7 @@ function(zeze_generate)
     set(scope PRIVATE)
   endif()
   target_sources(${arg_TARGET} PRIVATE ${shards} ${tracks} ${stamp})
+  add_dependencies(${arg_TARGET} ${generate})
   target_include_directories(${arg_TARGET} ${scope} $<BUILD_INTERFACE:${arg_OUT}>)
   target_link_libraries(${arg_TARGET} ${scope} zeze::app)
   # In the tree of zeze itself: its warnings and sanitizers.
