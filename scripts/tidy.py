@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Rules of this repository that no other tool knows. Run from the repository root.
 
-Prints one line per offence and exits 1 if there is any. The rules and their reasons are in
-docs/style.md.
+Prints one line per offence and exits 1 if there is any. CONTRIBUTING.md has more of them,
+those that people must look for.
 """
 
 import pathlib

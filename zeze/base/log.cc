@@ -31,7 +31,7 @@ namespace zeze {
 
 namespace {
 
-// Time, level, thread, place, text: "2024-05-01 12:00:00.123456 warning 4711 table.cc:12 text".
+// Time, level, thread, place, text: "2024-05-01 12:00:00.123456 warning 4711 clock.cc:12 text".
 constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%f %^%l%$ %t %s:%# %v";
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {

@@ -1,6 +1,6 @@
 // Error and Result<T>: how a function reports a failure that its caller must deal with.
 //
-// See docs/style.md, "Errors", for when to return a Result, when to throw and when to ZEZE_CHECK.
+// CONTRIBUTING.md says when to return a Result, when to throw and when to ZEZE_CHECK.
 
 #pragma once
 
