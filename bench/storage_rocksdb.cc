@@ -24,7 +24,7 @@
 #include "bench/work_directory.h"
 #include "zeze/base/check.h"
 #include "zeze/bean/codec.h"
-#include "zeze/storage/rocksdb/rocksdb_options.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_options.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 
 namespace zeze::bench {

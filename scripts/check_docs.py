@@ -79,7 +79,7 @@ def broken_links(path, line):
 
 
 def settings_offences(documents):
-    tables = pathlib.Path("zeze/config/setting_tables.h")
+    tables = pathlib.Path("zeze/config/internal/setting_tables.h")
     settings = dict(SETTING.findall(tables.read_text()))
     written = set()
     for path in documents:

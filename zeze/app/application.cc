@@ -18,12 +18,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "zeze/app/check_options.h"
 #include "zeze/app/incarnation.h"
+#include "zeze/app/internal/check_options.h"
+#include "zeze/app/internal/stop_report.h"
 #include "zeze/app/liveness.h"
 #include "zeze/app/module.h"
 #include "zeze/app/schema_guard.h"
-#include "zeze/app/stop_report.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "zeze/app/application.h"
-#include "zeze/app/check_options.h"
+#include "zeze/app/internal/check_options.h"
 #include "zeze/base/result.h"
 #include "zeze/config/config.h"
 #include "zeze/config/section.h"

@@ -15,7 +15,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
-#include "zeze/config/setting_tables.h"
+#include "zeze/config/internal/setting_tables.h"
 
 namespace zeze {
 

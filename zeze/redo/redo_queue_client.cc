@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/result.h"
-#include "zeze/redo/redo_sender.h"
+#include "zeze/redo/internal/redo_sender.h"
 #include "zeze/redo/redo_store.h"
 
 namespace zeze {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "zeze/registry/messages.h"
-#include "zeze/registry/recording_output_for_test.h"
 #include "zeze/registry/registry_output.h"
+#include "zeze/registry/testing/recording_output.h"
 
 namespace zeze::registry {
 namespace {

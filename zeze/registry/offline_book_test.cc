@@ -9,7 +9,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/registry/messages.h"
-#include "zeze/registry/recording_output_for_test.h"
+#include "zeze/registry/testing/recording_output.h"
 
 namespace zeze::registry {
 namespace {

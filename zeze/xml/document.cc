@@ -21,7 +21,7 @@
 #include <pugixml.hpp>
 
 #include "zeze/xml/diagnostics.h"
-#include "zeze/xml/source_text.h"
+#include "zeze/xml/internal/source_text.h"
 
 namespace zeze::xml {
 namespace {

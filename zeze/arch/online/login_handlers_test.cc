@@ -13,8 +13,8 @@
 
 #include "Zeze/Builtin/LinkdBase.h"
 #include "zeze/arch/online/login.h"
-#include "zeze/arch/online/login_story_for_test.h"
-#include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/arch/online/testing/login_story.h"
+#include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/net/frame.h"

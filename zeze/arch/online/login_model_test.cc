@@ -22,7 +22,7 @@
 #include "Zeze/Builtin/LinkdBase.h"
 #include "Zeze/Builtin/Online.h"
 #include "zeze/arch/online/login.h"
-#include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/base/mutex.h"
 #include "zeze/serialize/binary.h"

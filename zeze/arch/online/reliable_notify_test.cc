@@ -16,7 +16,7 @@
 #include "Zeze/Builtin/Online.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/online/login.h"
-#include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/builtin/notify_hash.h"
 #include "zeze/net/frame.h"
 #include "zeze/serialize/byte_reader.h"

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "zeze/arch/online/login.h"
-#include "zeze/arch/online/login_story_for_test.h"
-#include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/arch/online/testing/login_story.h"
+#include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/base/result.h"
 

@@ -16,7 +16,7 @@
 #include "Zeze/Builtin/Timer.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online_timer/login_timer_wire.h"
-#include "zeze/arch/online_timer/login_timers_for_test.h"
+#include "zeze/arch/online_timer/testing/login_timers_fixture.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/timer_plan.h"

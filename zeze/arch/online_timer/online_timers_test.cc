@@ -16,7 +16,7 @@
 
 #include "zeze/app/session.h"
 #include "zeze/arch/online/login.h"
-#include "zeze/arch/online_timer/login_timers_for_test.h"
+#include "zeze/arch/online_timer/testing/login_timers_fixture.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
 #include "zeze/base/wait_group.h"

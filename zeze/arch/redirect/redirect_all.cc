@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "Zeze/Builtin/ProviderDirect.h"
+#include "zeze/arch/redirect/internal/redirect_all_batch.h"
+#include "zeze/arch/redirect/internal/redirect_executor.h"
+#include "zeze/arch/redirect/internal/redirect_gather.h"
+#include "zeze/arch/redirect/internal/redirect_impl.h"
 #include "zeze/arch/redirect/internal/redirect_raw.h"
 #include "zeze/arch/redirect/redirect.h"
-#include "zeze/arch/redirect/redirect_all_batch.h"
-#include "zeze/arch/redirect/redirect_executor.h"
-#include "zeze/arch/redirect/redirect_gather.h"
-#include "zeze/arch/redirect/redirect_impl.h"
 #include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"

@@ -13,10 +13,10 @@
 
 #include "Zeze/Builtin/ProviderDirect.h"
 #include "zeze/arch/redirect/direct_links.h"
+#include "zeze/arch/redirect/internal/redirect_executor.h"
+#include "zeze/arch/redirect/internal/redirect_impl.h"
 #include "zeze/arch/redirect/internal/redirect_raw.h"
 #include "zeze/arch/redirect/redirect.h"
-#include "zeze/arch/redirect/redirect_executor.h"
-#include "zeze/arch/redirect/redirect_impl.h"
 #include "zeze/arch/redirect/redirect_reply.h"
 #include "zeze/arch/ring/hash_ring.h"
 #include "zeze/base/clock.h"

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/clock.h"
+#include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/components/timer/timers_for_test.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze {

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "Zeze/Builtin/AutoKey.h"
+#include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/components/timer/timers_for_test.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze {

@@ -23,8 +23,8 @@
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
+#include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timer_plan.h"
-#include "zeze/components/timer/timers_for_test.h"
 #include "zeze/transaction/result_code.h"
 
 namespace zeze {

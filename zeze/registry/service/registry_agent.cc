@@ -34,8 +34,8 @@
 #include "zeze/net/service_options.h"
 #include "zeze/registry/messages.h"
 #include "zeze/registry/registry_output.h"
-#include "zeze/registry/service/datagram_ids.h"
-#include "zeze/registry/service/id_source.h"
+#include "zeze/registry/service/internal/datagram_ids.h"
+#include "zeze/registry/service/internal/id_source.h"
 #include "zeze/registry/service/service_list.h"
 #include "zeze/registry/service/wire.h"
 

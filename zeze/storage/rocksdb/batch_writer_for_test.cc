@@ -1,7 +1,7 @@
 // A process for tests to kill, and to find in their way.
 //
 //   batch_writer hold DIRECTORY          Opens the storage, says "ready", waits till input ends.
-//   batch_writer write DIRECTORY BYTES   Flushes numbered batches, see test_batches.h, without end;
+//   batch_writer write DIRECTORY BYTES   Flushes numbered batches (testing/batches.h) without end;
 //                                        says the number of each when it is acknowledged. If one is
 //                                        refused, says "refused" and ends without closing anything.
 
@@ -15,7 +15,7 @@
 
 #include "zeze/base/result.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
-#include "zeze/storage/rocksdb/test_batches.h"
+#include "zeze/storage/rocksdb/testing/batches.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <rocksdb/file_system.h>
 
-#include "zeze/storage/rocksdb/rocksdb_storage_impl.h"
-#include "zeze/storage/rocksdb/test_batches.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_storage_impl.h"
+#include "zeze/storage/rocksdb/testing/batches.h"
 #include "zeze/storage/testing/temp_directory.h"
 
 namespace zeze {

@@ -6,7 +6,7 @@
 
 #include "zeze/base/testing/child_process.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
-#include "zeze/storage/rocksdb/test_batches.h"
+#include "zeze/storage/rocksdb/testing/batches.h"
 #include "zeze/storage/testing/temp_directory.h"
 
 namespace zeze {

@@ -5,8 +5,8 @@
 
 #include "zeze/base/testing/child_process.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
-#include "zeze/storage/rocksdb/small_disk_for_test.h"
-#include "zeze/storage/rocksdb/test_batches.h"
+#include "zeze/storage/rocksdb/testing/batches.h"
+#include "zeze/storage/rocksdb/testing/small_disk.h"
 
 namespace zeze {
 namespace {

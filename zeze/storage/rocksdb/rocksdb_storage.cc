@@ -27,12 +27,12 @@
 #include "zeze/base/result.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/storage/rocksdb/disk_room.h"
-#include "zeze/storage/rocksdb/rocksdb_directory.h"
-#include "zeze/storage/rocksdb/rocksdb_log.h"
-#include "zeze/storage/rocksdb/rocksdb_options.h"
-#include "zeze/storage/rocksdb/rocksdb_status.h"
-#include "zeze/storage/rocksdb/rocksdb_storage_impl.h"
+#include "zeze/storage/rocksdb/internal/disk_room.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_directory.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_log.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_options.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_status.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_storage_impl.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {

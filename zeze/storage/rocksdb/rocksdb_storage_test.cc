@@ -9,7 +9,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "zeze/base/testing/child_process.h"
-#include "zeze/storage/rocksdb/rocksdb_options.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_options.h"
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/temp_directory.h"
 

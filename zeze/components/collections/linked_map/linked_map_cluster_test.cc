@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/components/collections/linked_map/linked_map.h"
-#include "zeze/components/collections/linked_map/linked_map_server_for_test.h"
+#include "zeze/components/collections/linked_map/testing/linked_map_server.h"
 #include "zeze/global/service/global_client.h"
 #include "zeze/global/service/testing/small_cluster.h"
 #include "zeze/net/io_threads.h"

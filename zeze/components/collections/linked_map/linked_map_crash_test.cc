@@ -24,7 +24,7 @@
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/components/collections/linked_map/linked_map.h"
-#include "zeze/components/collections/linked_map/linked_map_server_for_test.h"
+#include "zeze/components/collections/linked_map/testing/linked_map_server.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/testing/temp_directory.h"
 

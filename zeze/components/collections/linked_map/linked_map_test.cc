@@ -24,7 +24,7 @@
 #include "Zeze/Builtin/Collections/LinkedMap.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/components/collections/linked_map/hashed_map.h"
-#include "zeze/components/collections/linked_map/linked_map_server_for_test.h"
+#include "zeze/components/collections/linked_map/testing/linked_map_server.h"
 #include "zeze/components/collections/queue/testing/stored_home.h"
 
 namespace zeze {

@@ -1,4 +1,4 @@
-#include "zeze/redo/redo_sender.h"
+#include "zeze/redo/internal/redo_sender.h"
 
 #include <algorithm>
 #include <atomic>
@@ -24,10 +24,10 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service_options.h"
+#include "zeze/redo/internal/redo_trouble.h"
 #include "zeze/redo/redo_alarm.h"
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/redo_store.h"
-#include "zeze/redo/redo_trouble.h"
 #include "zeze/redo/run_task.h"
 
 namespace zeze {

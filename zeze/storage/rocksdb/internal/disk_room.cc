@@ -1,4 +1,4 @@
-#include "zeze/storage/rocksdb/disk_room.h"
+#include "zeze/storage/rocksdb/internal/disk_room.h"
 
 #include <cerrno>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "zeze/base/mutex.h"
-#include "zeze/storage/rocksdb/rocksdb_directory.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_directory.h"
 
 namespace zeze {
 namespace {

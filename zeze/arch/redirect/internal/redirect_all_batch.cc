@@ -1,4 +1,4 @@
-#include "zeze/arch/redirect/redirect_all_batch.h"
+#include "zeze/arch/redirect/internal/redirect_all_batch.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "zeze/storage/rocksdb/rocksdb_directory.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_directory.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "zeze/xml/source_text.h"
+#include "zeze/xml/internal/source_text.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "zeze/redo/redo_trouble.h"
+#include "zeze/redo/internal/redo_trouble.h"
 
 #include <cstdint>
 #include <string>

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "zeze/arch/online/login.h"
-#include "zeze/arch/online/role_servers_for_test.h"
+#include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/base/mutex.h"
 #include "zeze/transaction/transaction.h"
 

@@ -1,4 +1,4 @@
-#include "zeze/registry/service/datagram_ids.h"
+#include "zeze/registry/service/internal/datagram_ids.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "zeze/config/sections.h"
+#include "zeze/config/internal/sections.h"
 
 #include <algorithm>
 #include <cstddef>

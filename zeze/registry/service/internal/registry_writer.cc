@@ -1,4 +1,4 @@
-#include "zeze/registry/service/registry_writer.h"
+#include "zeze/registry/service/internal/registry_writer.h"
 
 #include <memory>
 #include <optional>

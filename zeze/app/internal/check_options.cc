@@ -1,4 +1,4 @@
-#include "zeze/app/check_options.h"
+#include "zeze/app/internal/check_options.h"
 
 #include <fmt/core.h>
 

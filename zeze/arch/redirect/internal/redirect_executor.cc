@@ -1,4 +1,4 @@
-#include "zeze/arch/redirect/redirect_executor.h"
+#include "zeze/arch/redirect/internal/redirect_executor.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "zeze/arch/redirect/redirect_gather.h"
+#include "zeze/arch/redirect/internal/redirect_gather.h"
 
 #include <cstddef>
 #include <cstdint>

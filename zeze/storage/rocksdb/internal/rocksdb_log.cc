@@ -1,4 +1,4 @@
-#include "zeze/storage/rocksdb/rocksdb_log.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_log.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "zeze/storage/rocksdb/rocksdb_options.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_options.h"
 
 #include <algorithm>
 #include <cstddef>

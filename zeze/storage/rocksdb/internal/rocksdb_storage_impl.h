@@ -15,7 +15,7 @@
 #include <rocksdb/options.h>
 
 #include "zeze/base/mutex.h"
-#include "zeze/storage/rocksdb/disk_room.h"
+#include "zeze/storage/rocksdb/internal/disk_room.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 
 namespace zeze {

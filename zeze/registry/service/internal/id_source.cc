@@ -1,4 +1,4 @@
-#include "zeze/registry/service/id_source.h"
+#include "zeze/registry/service/internal/id_source.h"
 
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"

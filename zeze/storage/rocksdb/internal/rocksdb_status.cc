@@ -1,4 +1,4 @@
-#include "zeze/storage/rocksdb/rocksdb_status.h"
+#include "zeze/storage/rocksdb/internal/rocksdb_status.h"
 
 #include <string>
 #include <string_view>

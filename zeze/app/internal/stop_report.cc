@@ -1,4 +1,4 @@
-#include "zeze/app/stop_report.h"
+#include "zeze/app/internal/stop_report.h"
 
 #include <chrono>
 #include <cstdint>
