@@ -94,7 +94,8 @@ class Client::Impl {
     service_.Handle<Zeze::Builtin::Online::SReliableNotify>(notified, in_order);
     service_.Handle<Zeze::Builtin::Game::Online::SReliableNotify>(notified, in_order);
     if (options_.login) keeper_.LogIn(*options_.login, nullptr, nullptr);
-    service_.HandleUnknown([](Connection& connection, const RawFrame& frame) -> Result<void> {
+    service_.ForwardOthers([](Connection& connection, const Frame& frame,
+                              std::string_view) -> Result<void> {  // To nobody.
       ZEZE_LOG_DEBUG("{}: dropped a message of module {} protocol {}", connection.Describe(),
                      frame.module_id, frame.protocol_id);
       return {};

@@ -34,16 +34,17 @@ using testing::HandleEcho;
 using testing::MustListen;
 using testing::RawClient;
 
-TEST(Service, HandsAnswersThatNobodyHereWaitsForToWhoForwardsThem) {
+TEST(Service, ForwardsAnswersThatNobodyHereWaitsFor) {
   IoThreads io({});
   Service server(io, {.name = "server"});
   HandleEcho(server);
-  Counter unknown;
-  server.HandleUnknown([&unknown](Connection&, const RawFrame& frame) -> Result<void> {
-    EXPECT_EQ(frame.module_id, 9);
-    unknown.Add();
-    return {};
-  });
+  Counter forwarded;
+  server.ForwardOthers(
+      [&forwarded](Connection&, const Frame& frame, std::string_view) -> Result<void> {
+        EXPECT_EQ(frame.module_id, 9);
+        forwarded.Add();
+        return {};
+      });
   RawClient client(MustListen(server));
   ByteWriter out;
   EncodeFrame({.module_id = 9, .protocol_id = 1, .family = FrameFamily::kResponse}, out);
@@ -54,9 +55,51 @@ TEST(Service, HandsAnswersThatNobodyHereWaitsForToWhoForwardsThem) {
   ASSERT_TRUE(client.Send(out.view()));
   ASSERT_TRUE(client.Send(client.RequestFrame<Echo>(64, {"still there"})));
 
-  EXPECT_TRUE(unknown.WaitFor(1));
+  EXPECT_TRUE(forwarded.WaitFor(1));
   ASSERT_TRUE(client.ReadFrame().has_value());
   EXPECT_EQ(server.GetStatistics().late_answers, 1U) << "of a type that is handled here";
+}
+
+// Calls of this side, and those of whoever it forwards for, are numbered independently.
+TEST(Service, ForwardsAnAnswerWhoseNumberIsThatOfAnotherCallHere) {
+  IoThreads io({});
+  Service server(io, {.name = "server"});
+  Counter forwarded;
+  server.ForwardOthers(
+      [&forwarded](Connection&, const Frame& frame, std::string_view) -> Result<void> {
+        EXPECT_EQ(frame.module_id, 9);
+        forwarded.Add();
+        return {};
+      });
+  Counter answered;
+  server.OnOpen([&answered](const ConnectionPtr& connection) {
+    ASSERT_TRUE(connection
+                    ->Call<Echo>({"who are you"}, {},
+                                 [&answered](const RpcReply<Echo>& reply) {
+                                   EXPECT_TRUE(reply.ok());
+                                   answered.Add();
+                                 })
+                    .ok());
+  });
+  RawClient client(MustListen(server));
+  const std::optional<Frame> asked = client.ReadFrame();
+  ASSERT_TRUE(asked.has_value());
+  ByteWriter out;
+  EncodeFrame({.module_id = 9,
+               .protocol_id = 1,
+               .family = FrameFamily::kResponse,
+               .session_id = asked->session_id},
+              out);
+  EncodeFrame({.module_id = Echo::kDescriptor.module_id,
+               .protocol_id = Echo::kDescriptor.protocol_id,
+               .family = FrameFamily::kResponse,
+               .session_id = asked->session_id,
+               .payload = asked->payload},
+              out);
+  ASSERT_TRUE(client.Send(out.view()));
+
+  EXPECT_TRUE(forwarded.WaitFor(1));
+  EXPECT_TRUE(answered.WaitFor(1)) << "Echo has no handler here, but a call waits for it";
 }
 
 TEST(Service, CountsAndIgnoresMessagesOfThePeersOwnModules) {

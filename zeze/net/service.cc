@@ -173,10 +173,9 @@ void Service::HandleRaw(const ProtocolDescriptor& protocol, RawHandler handler,
   require(is_new, "was added twice");
 }
 
-void Service::HandleUnknown(
-    std::function<Result<void>(Connection& connection, const RawFrame& frame)> handler) {
-  impl_->RequireSetUp("the handler of unknown protocols");
-  impl_->unknown = std::move(handler);
+void Service::ForwardOthers(Forwarder forwarder) {
+  impl_->RequireSetUp("the forwarder");
+  impl_->forwarder = std::move(forwarder);
 }
 
 void Service::OnOpen(std::function<void(const ConnectionPtr& connection)> callback) {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -45,6 +46,11 @@ struct HandlerOptions {
 
 // An error closes the connection, with a log line.
 using RawHandler = UniqueFunction<Result<void>(Connection& connection, const Frame& frame)>;
+
+// The same for messages that are not handled here. `body` is everything behind the frame's header,
+// as it came; the payload is its end.
+using Forwarder =
+    UniqueFunction<Result<void>(Connection& connection, const Frame& frame, std::string_view body)>;
 
 // Guarantees, for each connection:
 //   - OnOpen, then messages and completions of calls in the order in which they arrived, then the
@@ -111,10 +117,12 @@ class Service {
   void HandleRaw(const ProtocolDescriptor& protocol, RawHandler handler,
                  const HandlerOptions& options = {});
 
-  // Messages of types that have no handler, for whoever forwards them; runs inline. Answers of such
-  // types that nobody here waits for are among them. Without it messages of unknown types close
-  // their connection, and such answers are dropped.
-  void HandleUnknown(std::function<Result<void>(Connection& connection, const RawFrame& frame)>);
+  // For whoever passes messages on, as a gateway does: what this service has no handler for goes to
+  // the forwarder instead of being dispatched, on the network thread and in the order in which it
+  // came. Answers of such types too, unless a call of this connection waits for them. Without it
+  // messages of unknown types close their connection, and answers that nobody waits for are
+  // dropped.
+  void ForwardOthers(Forwarder forwarder);
 
   void OnOpen(std::function<void(const ConnectionPtr& connection)> callback);
   // The reason is kCorrupt if the connection was closed for what its peer sent, else kUnavailable.

@@ -445,18 +445,22 @@ TEST(Service, ClosesConnectionsThatSpeakNonsense) {
   expect_closed(std::string("\x07\0\0\0\x01\0\0\0\0\0\0\0", 12), "frame of module 7");
 }
 
-TEST(Service, HandsFramesOfUnknownTypesToWhoForwardsThem) {
+TEST(Service, ForwardsWhatItDoesNotHandleAsItCame) {
   IoThreads io({});
   Service server(io, {.name = "server"});
-  server.HandleUnknown([](Connection& connection, const RawFrame& frame) -> Result<void> {
-    ByteWriter out;
-    out.WriteInt4(frame.module_id);
-    out.WriteInt4(frame.protocol_id);
-    const std::size_t body = out.BeginSize4();
-    out.WriteRaw(frame.body);
-    out.EndSize4(body);
-    return connection.SendFrames(out.view());
-  });
+  server.ForwardOthers(
+      [](Connection& connection, const Frame& frame, std::string_view body) -> Result<void> {
+        EXPECT_EQ(frame.family, FrameFamily::kRequest);
+        EXPECT_EQ(frame.session_id, 64);
+        EXPECT_TRUE(body.ends_with(frame.payload));
+        ByteWriter out;
+        out.WriteInt4(frame.module_id);
+        out.WriteInt4(frame.protocol_id);
+        const std::size_t size = out.BeginSize4();
+        out.WriteRaw(body);
+        out.EndSize4(size);
+        return connection.SendFrames(out.view());
+      });
   RawClient client(MustListen(server));
   ASSERT_TRUE(client.Send(client.RequestFrame<Echo>(64, {"through"})));
 

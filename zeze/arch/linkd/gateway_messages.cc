@@ -89,20 +89,22 @@ Result<BroadcastView> ParseBroadcast(std::string_view payload) {
   return broadcast;
 }
 
-std::optional<std::int64_t> CallOfRequest(std::string_view body) {
-  if (FamilyOfBody(body) != FrameFamily::kRequest) return std::nullopt;
-  const Result<Frame> request = ParseFrame({.body = body});
-  if (!request.ok()) return std::nullopt;
-  return request.value().session_id;
-}
-
-bool AreWholeFrames(std::string_view bytes) {
-  if (bytes.empty()) return false;
+ClientFrames ParseClientFrames(std::string_view bytes) {
+  ClientFrames frames{.bytes = bytes};
   while (!bytes.empty()) {
-    Result<std::optional<RawFrame>> frame = TakeFrame(bytes, kEncodedBytesMax);
-    if (!frame.ok() || !frame.value().has_value() || frame.value()->body.empty()) return false;
+    Frame frame;
+    if (TakeUsualFrame(bytes, kEncodedBytesMax, frame)) {
+      if (frame.family != FrameFamily::kResponse) continue;
+      frames.answers.push_back(
+          {.type = ProtocolTypeId(frame.module_id, frame.protocol_id), .call = frame.session_id});
+      continue;
+    }
+    // What is in a whole frame is for the client to judge.
+    Result<std::optional<RawFrame>> raw = TakeFrame(bytes, kEncodedBytesMax);
+    if (!raw.ok() || !raw.value().has_value() || raw.value()->body.empty()) return frames;
   }
-  return true;
+  frames.whole = !frames.bytes.empty();
+  return frames;
 }
 
 }  // namespace zeze::arch

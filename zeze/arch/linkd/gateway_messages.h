@@ -10,12 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
+
+#include <boost/container/small_vector.hpp>
 
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
-#include "zeze/net/frame.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/type_code.h"
 
@@ -53,17 +53,21 @@ struct BroadcastView {
 };
 Result<BroadcastView> ParseBroadcast(std::string_view payload);
 
-// Whether these bytes are whole frames and nothing else: anything else would put what comes behind
-// it on a client's connection out of step for ever.
-bool AreWholeFrames(std::string_view bytes);
+// What a server has for clients, looked at once however many of them get it.
+struct ClientFrames {
+  struct Answer {
+    std::int64_t type = 0;
+    std::int64_t call = 0;  // The client's number for its request.
+  };
 
-// Of a body: requests are answered, and responses end one.
-inline FrameFamily FamilyOfBody(std::string_view body) {
-  constexpr unsigned kFamilyBits = 0x1f;
-  return static_cast<FrameFamily>(static_cast<unsigned char>(body.front()) & kFamilyBits);
-}
+  std::string_view bytes = {};
 
-// The number by which a client knows a request; none if the body is not a request, or is cut off.
-std::optional<std::int64_t> CallOfRequest(std::string_view body);
+  // They are whole frames and nothing else: anything else would put what comes behind it on a
+  // client's connection out of step for ever.
+  bool whole = false;
+
+  boost::container::small_vector<Answer, 4> answers = {};
+};
+ClientFrames ParseClientFrames(std::string_view bytes);
 
 }  // namespace zeze::arch

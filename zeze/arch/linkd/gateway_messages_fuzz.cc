@@ -15,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::size_t sids = 0;
     send.value().ForEachSid([&sids](std::int64_t) { ++sids; });
     ZEZE_CHECK(sids == send.value().sid_count);
-    zeze::arch::AreWholeFrames(send.value().frame);
+    zeze::arch::ParseClientFrames(send.value().frame);
   }
   const zeze::Result<zeze::arch::BroadcastView> broadcast = zeze::arch::ParseBroadcast(bytes);
-  if (broadcast.ok()) zeze::arch::AreWholeFrames(broadcast.value().frame);
+  if (broadcast.ok()) zeze::arch::ParseClientFrames(broadcast.value().frame);
   return 0;
 }

@@ -132,12 +132,42 @@ TEST(GatewayMessages, OnlyWholeFramesGoToClients) {
   ByteWriter out;
   EncodeFrame({.module_id = 1, .protocol_id = 2, .payload = "x"}, out);
   const std::string frame(out.view());
-  EXPECT_TRUE(AreWholeFrames(frame));
-  EXPECT_TRUE(AreWholeFrames(frame + frame));
-  EXPECT_FALSE(AreWholeFrames(""));
-  EXPECT_FALSE(AreWholeFrames(frame.substr(1)));
-  EXPECT_FALSE(AreWholeFrames(frame + frame.substr(0, 5)));
-  EXPECT_FALSE(AreWholeFrames(std::string(12, '\0'))) << "a frame without a body";
+  EXPECT_TRUE(ParseClientFrames(frame).whole);
+  EXPECT_TRUE(ParseClientFrames(frame + frame).whole);
+  EXPECT_FALSE(ParseClientFrames("").whole);
+  EXPECT_FALSE(ParseClientFrames(frame.substr(1)).whole);
+  EXPECT_FALSE(ParseClientFrames(frame + frame.substr(0, 5)).whole);
+  EXPECT_FALSE(ParseClientFrames(std::string(12, '\0')).whole) << "a frame without a body";
+}
+
+TEST(GatewayMessages, WhatFramesAnswerIsKnownAndTheirBodiesAreForTheClientToJudge) {
+  ByteWriter out;
+  EncodeFrame({.module_id = 1, .protocol_id = 2, .payload = "a push"}, out);
+  EncodeFrame({.module_id = 3,
+               .protocol_id = -4,
+               .family = FrameFamily::kResponse,
+               .session_id = 77,
+               .payload = "an answer"},
+              out);
+  EncodeFrame(
+      {.module_id = 3, .protocol_id = 5, .family = FrameFamily::kRaftResponse, .session_id = 78},
+      out);
+  EncodeFrame({.module_id = 3,
+               .protocol_id = 6,
+               .family = FrameFamily::kResponse,
+               .result_code = -9,
+               .session_id = 79},
+              out);
+
+  const ClientFrames frames = ParseClientFrames(out.view());
+
+  EXPECT_TRUE(frames.whole);
+  EXPECT_EQ(out.view(), frames.bytes);
+  ASSERT_EQ(2U, frames.answers.size());
+  EXPECT_EQ(ProtocolTypeId(3, -4), frames.answers[0].type);
+  EXPECT_EQ(77, frames.answers[0].call);
+  EXPECT_EQ(ProtocolTypeId(3, 6), frames.answers[1].type);
+  EXPECT_EQ(79, frames.answers[1].call);
 }
 
 }  // namespace

@@ -176,8 +176,9 @@ void Linkd::Impl::AddHandlers() {
   clients_->OnOpen([this](const ConnectionPtr& client) { OnClientOpen(client); });
   clients_->OnClose(
       [this](const ConnectionPtr& client, const Error& reason) { OnClientClose(client, reason); });
-  clients_->HandleUnknown(
-      [this](Connection& client, const RawFrame& frame) { return OnClientFrame(client, frame); });
+  clients_->ForwardOthers([this](Connection& client, const Frame& frame, std::string_view body) {
+    return OnClientMessage(client, frame, body);
+  });
   static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId,
                                                  .full_name = "Zeze.Services.Handshake.KeepAlive",
                                                  .is_rpc = true};

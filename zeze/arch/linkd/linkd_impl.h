@@ -1,4 +1,5 @@
-// Linkd::Impl: the two sides of a gateway and what they share. See linkd.h.
+// Linkd::Impl: the two sides of a gateway, what passes between them, and what they share. See
+// linkd.h. To read the way of a message: linkd_forward.cc.
 
 #pragma once
 
@@ -74,6 +75,9 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   using Time = std::chrono::nanoseconds;
   using Phase = ClientSession::Phase;
 
+  // How often a client hears of what it cannot help at the moment.
+  static constexpr std::chrono::seconds kReportPeriod{1};
+
   std::shared_ptr<ConnectionState> Admit(const NetAddress& peer);
   void OnClientOpen(const ConnectionPtr& client);
   void OnClientClose(const ConnectionPtr& client, const Error& reason);
@@ -81,45 +85,74 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   void Authenticate(const ConnectionPtr& client, std::int64_t call,
                     const Zeze::Builtin::LinkdAuth::BAuth& given,
                     std::string_view binding);  // A worker.
-  bool TakeUnauthenticatedBytes(Connection& client, ClientSession& session, const Frame& frame);
-  // Of what the gateway answers itself. False: there is no answer to this one.
-  bool TakeOwnMessage(Connection& client, ClientSession& session);
   Result<void> OnKeepAlive(Connection& client, const Frame& frame);
-  Result<void> OnClientFrame(Connection& client, const RawFrame& frame);
-  void RefuseUnauthenticated(Connection& client, ClientSession& session, std::string_view why);
-  // True: within all limits. False: it was refused, and told so as far as it needs to know.
-  bool WithinLimits(Connection& client, ClientSession& session, const RawFrame& frame);
-  Refusal FindExceeded(ClientSession& session, std::int64_t type, std::size_t bytes, Time now);
-  void RefuseMessage(Connection& client, ClientSession& session, const RawFrame& frame, Refusal why,
-                     Time now);
-  bool HasRoomForRequest(ClientSession& session) const ZEZE_REQUIRES(session.mutex);
+  void ExpireUnauthenticated(Time now);  // The first network thread.
 
-  // A message on its way to a server.
-  struct Forward {
-    const RawFrame& frame;
-    std::optional<std::int64_t> call;  // Of a request: the client's number for it.
+  // --- Forwarding (linkd_forward.cc). On the network thread of whoever sent the message. ---
+
+  // A client's message on its way to a server.
+  struct ClientMessage {
+    std::int32_t module = 0;
+    std::int64_t type = 0;
+    std::string_view body = {};                       // Of its frame.
+    std::optional<std::int64_t> call = std::nullopt;  // Of a request: the client's number for it.
   };
-  enum class Forwarded : std::uint8_t { kSent, kNotBound, kBusy, kFull, kGone, kInFlight };
-  Forwarded TryForward(ClientSession& session, const Forward& message) const;
-  void ForwardUnbound(Connection& client, ClientSession& session, const Forward& message,
-                      bool was_bound);
+  enum class Outcome : std::uint8_t {
+    kSent,
+    kNotBound,  // No server has bound the client for the module.
+    kBusy,      // The server is overloaded.
+    kFull,      // The server does not read.
+    kInFlight,  // The client has too many requests without an answer.
+    kNoServer,  // There is none, or it is gone.
+  };
+  struct Forwarded {
+    Outcome outcome;
+    int failure = 0;  // Of kNoServer: the number that a choice gives for it.
+  };
+  Result<void> OnClientMessage(Connection& client, const Frame& frame, std::string_view body);
+  Forwarded SendToServer(ClientSession& session, const ClientMessage& message) const;
+  Forwarded ChooseAndSend(Connection& client, ClientSession& session, const ClientMessage& message,
+                          Outcome why);
   // Binds those of the server's static modules that are free. False if it has gone or offers other
   // modules by now.
   static bool BindChosen(ClientSession& session, const ProviderLinkPtr& link,
                          const std::vector<std::int32_t>& modules, std::uint64_t offer);
-  // Binds modules to the server that asks for it; servers that had them are told. False if it, or
-  // the client, has gone.
-  static bool TakeOver(ClientSession& session, const ProviderLinkPtr& link,
-                       const ProviderDirectory::Modules& modules) ZEZE_REQUIRES(session.mutex);
-  // If it is a request.
-  static void AnswerCode(Connection& client, const RawFrame& frame, std::int64_t code);
+  void AnswerUnsent(Connection& client, ClientSession& session, const ClientMessage& message,
+                    const Forwarded& forwarded);
+
+  Result<void> OnSend(Connection& connection, const Frame& frame);
+  Result<void> OnBroadcast(Connection& connection, const Frame& frame);
+  // False: the client is gone, or was closed because it has no room.
+  bool SendToClient(Connection& client, std::int64_t type, const ClientFrames& frames);
+  // The requests that the frames answer are not outstanding any more.
+  static void NoteAnswers(ClientSession& session, const ClientFrames& frames);
+  enum class Reader : std::uint8_t {
+    kReads,
+    kShed,     // It is behind, and a message of this level is dropped.
+    kTooSlow,  // It has been behind for too long.
+  };
+  Reader JudgeReader(Connection& client, ClientSession& session, CriticalLevel level) const;
+
+  // --- Limits, and what clients are told (linkd_limits.cc). On the client's network thread. ---
+
+  bool TakeUnauthenticatedBytes(Connection& client, ClientSession& session, const Frame& frame);
+  // Of what the gateway answers itself. False: there is no answer to this one.
+  bool TakeOwnMessage(Connection& client, ClientSession& session);
+  void RefuseUnauthenticated(Connection& client, ClientSession& session, std::string_view why);
+  // True: within all limits. False: it was refused, and told so as far as it needs to know.
+  bool WithinLimits(Connection& client, ClientSession& session, const ClientMessage& message);
+  Refusal FindExceeded(ClientSession& session, const ClientMessage& message, Time now);
+  bool HasRoomForRequest(ClientSession& session) const ZEZE_REQUIRES(session.mutex);
+  void RefuseMessage(Connection& client, ClientSession& session, const ClientMessage& message,
+                     Refusal why, Time now);
+  // Any thread, from here on. If it is a request.
+  static void AnswerCode(Connection& client, const ClientMessage& message, std::int64_t code);
   static void AnswerCall(Connection& client, std::int64_t type, std::int64_t call,
                          std::int64_t code);
-  static void AnswerBusy(Connection& client, const RawFrame& frame);
+  static void AnswerBusy(Connection& client, const ClientMessage& message);
   static void Report(Connection& client, std::int32_t from, std::int32_t code,
                      std::string_view description);
   static void CloseClient(Connection& client, std::string_view reason);
-  void ExpireUnauthenticated(Time now);  // The first network thread.
 
   // --- Servers (linkd_providers.cc). On the server's network thread. ---
 
@@ -131,11 +164,13 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   // The answer to a server that offers modules; a refusal is counted and logged.
   template <typename T>
   std::int64_t CodeOf(const ProviderLink& link, const Result<T>& offered);
+  // Binds modules to the server that asks for it; servers that had them are told. False if it, or
+  // the client, has gone.
+  static bool TakeOver(ClientSession& session, const ProviderLinkPtr& link,
+                       const ProviderDirectory::Modules& modules) ZEZE_REQUIRES(session.mutex);
   void OnUnbind(Request<Zeze::Builtin::Provider::UnBind> request);
   void OnSubscribe(Request<Zeze::Builtin::Provider::Subscribe> request);
   void OnSetDisableChoice(Request<Zeze::Builtin::Provider::SetDisableChoice> request);
-  Result<void> OnSend(Connection& connection, const Frame& frame);
-  Result<void> OnBroadcast(Connection& connection, const Frame& frame);
   void OnSetUserState(const Message<Zeze::Builtin::Provider::SetUserState>& message);
   void OnKick(const Message<Zeze::Builtin::Provider::Kick>& message);
   // Closes a kicked client that has all the answers it was promised.
@@ -146,10 +181,6 @@ class Linkd::Impl : public std::enable_shared_from_this<Linkd::Impl> {
   }
   // Null if there is none, or the server has no right to it.
   ConnectionPtr FindClient(std::int64_t sid, const ProviderLink& provider);
-  // The requests that these frames answer are not outstanding any more.
-  static void NoteAnswers(ClientSession& session, std::string_view frames);
-  // False: the client is gone, or was closed because it has no room.
-  bool Deliver(Connection& client, std::int64_t type, std::string_view frame);
   void UnbindModules(const ProviderLink& link, const Zeze::Builtin::Provider::BBind& taken_back);
   void UnbindEverywhere(ProviderLink& link);
   void SubscribeServices(const std::vector<std::string>& names);

@@ -147,11 +147,12 @@ class ConnectionImpl final : public Connection,
   Result<void> ConsumeBacklog();
   Result<void> ApplyHandshakeStep(HandshakeStep step, std::string rest);
   Result<void> UnusualFrame(const RawFrame& raw);
-  // `stream` begins with the frame.
-  Result<void> OnMessage(const Frame& frame, std::string_view stream);
-  Result<void> OnAnswer(const Frame& frame, std::string_view stream);
+  // Of a service with a forwarder: neither a handler nor a call of this side wants it.
+  bool IsForOthers(const Frame& frame);
+  // `batch_bytes` are left of this turn's input, the frame among them.
+  Result<void> OnMessage(const Frame& frame, std::size_t batch_bytes);
+  Result<void> OnAnswer(const Frame& frame, std::size_t batch_bytes);
   Result<void> OnPeerMessage(const Frame& frame);
-  Result<void> OnUnknown(std::string_view stream);
   HandlerEntry* FindEntry(std::int64_t type_id);
   Result<void> AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame);
   void KeepBytes(Arrival& arrival, std::size_t batch_bytes);

@@ -51,6 +51,18 @@ constexpr std::size_t kDecodedFramesMax = 16;
 // What an idle connection may keep of its buffers.
 constexpr std::size_t kKeepInputBytes = 4096;
 
+// Answered for everybody who has no handler of its own.
+bool IsKeepAlive(const Frame& frame) {
+  return frame.module_id == 0 && frame.protocol_id == kKeepAliveId &&
+         frame.family == FrameFamily::kRequest;
+}
+
+// Of the frame that was taken from `before`.
+std::string_view BodyOf(std::string_view before, std::string_view after) {
+  before.remove_suffix(after.size());
+  return before.substr(kFrameHeaderBytes);
+}
+
 }  // namespace
 
 void ConnectionImpl::OnSocket(std::uint32_t news) {
@@ -273,8 +285,14 @@ Result<void> ConnectionImpl::ConsumeFrames(std::string_view bytes) {
       if (!raw.value().has_value()) break;
       return UnusualFrame(*raw.value());
     }
-    const Result<void> done =
-        frame.family == FrameFamily::kResponse ? OnAnswer(frame, before) : OnMessage(frame, before);
+    Result<void> done;
+    if (service_->forwarder && IsForOthers(frame)) {
+      done = service_->forwarder(*this, frame, BodyOf(before, stream));
+    } else if (frame.family == FrameFamily::kResponse) {
+      done = OnAnswer(frame, before.size());
+    } else {
+      done = OnMessage(frame, before.size());
+    }
     if (!done.ok()) return done;
     heard_ = true;
   }
@@ -305,15 +323,22 @@ HandlerEntry* ConnectionImpl::FindEntry(std::int64_t type_id) {
   return entry;
 }
 
-Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stream) {
+bool ConnectionImpl::IsForOthers(const Frame& frame) {
+  const std::int64_t type_id = ProtocolTypeId(frame.module_id, frame.protocol_id);
+  if (FindEntry(type_id) != nullptr || IsKeepAlive(frame)) return false;
+  if (frame.family != FrameFamily::kResponse) return true;
+  MutexLock lock(mutex_);
+  const RpcTable::Call* call = calls_.Find(frame.session_id);
+  return call == nullptr || call->type_id != type_id;
+}
+
+Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::size_t batch_bytes) {
   HandlerEntry* entry = FindEntry(ProtocolTypeId(frame.module_id, frame.protocol_id));
   if (entry == nullptr) {
-    if (frame.module_id == 0 && frame.protocol_id == kKeepAliveId &&
-        frame.family == FrameFamily::kRequest) {
+    if (IsKeepAlive(frame)) {
       static constexpr ProtocolDescriptor kKeepAlive{.protocol_id = kKeepAliveId, .is_rpc = true};
       return SendAnswer(kKeepAlive, frame.session_id, 0, [](ByteWriter& out) { out.WriteEnd(); });
     }
-    if (service_->unknown) return OnUnknown(stream);
     return OnPeerMessage(frame);
   }
   if ((frame.family == FrameFamily::kRequest) != entry->protocol->is_rpc) {
@@ -325,7 +350,7 @@ Result<void> ConnectionImpl::OnMessage(const Frame& frame, std::string_view stre
   if (!entry->handler) return AnswerWithoutHandler(*entry, frame);
   if (entry->dispatch == Dispatch::kInline) return RunHandler(*entry, frame);
   Arrival arrival{.handler = entry, .frame = frame};
-  KeepBytes(arrival, stream.size());
+  KeepBytes(arrival, batch_bytes);
   Deliver(entry->dispatch, std::move(arrival), entry->executor);
   return {};
 }
@@ -348,10 +373,6 @@ Result<void> ConnectionImpl::OnPeerMessage(const Frame& frame) {
                     [](ByteWriter& out) { out.WriteEnd(); });
 }
 
-Result<void> ConnectionImpl::OnUnknown(std::string_view stream) {
-  return service_->unknown(*this, *TakeFrame(stream, frame_bytes_max_).value());
-}
-
 Result<void> ConnectionImpl::AnswerWithoutHandler(const HandlerEntry& entry, const Frame& frame) {
   if (options().close_when_no_handler) {
     return Error(ErrorCode::kCorrupt,
@@ -362,7 +383,7 @@ Result<void> ConnectionImpl::AnswerWithoutHandler(const HandlerEntry& entry, con
                     [](ByteWriter& out) { out.WriteEnd(); });
 }
 
-Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::string_view stream) {
+Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::size_t batch_bytes) {
   const std::int64_t type_id = ProtocolTypeId(frame.module_id, frame.protocol_id);
   std::optional<RpcTable::Call> call;
   {
@@ -377,14 +398,13 @@ Result<void> ConnectionImpl::OnAnswer(const Frame& frame, std::string_view strea
     call = calls_.Take(frame.session_id);
   }
   if (!call.has_value()) {
-    if (service_->unknown && FindEntry(type_id) == nullptr) return OnUnknown(stream);
     ++service_->late_answers;
     ZEZE_LOG_DEBUG("{}: dropped an answer to call {}, for which nobody waits", Describe(),
                    frame.session_id);
     return {};
   }
   const RawReply reply{.result_code = frame.result_code, .payload = frame.payload};
-  return EndCall(std::move(*call), reply, stream.size());
+  return EndCall(std::move(*call), reply, batch_bytes);
 }
 
 Result<void> ConnectionImpl::EndCall(RpcTable::Call call, const RawReply& reply,

@@ -77,7 +77,7 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
 
   // Constant once there can be connections.
   boost::unordered_flat_map<std::int64_t, std::unique_ptr<internal::HandlerEntry>> handlers;
-  std::function<Result<void>(Connection& connection, const RawFrame& frame)> unknown;
+  Forwarder forwarder;  // Null: this service forwards nothing.
   std::function<void(const ConnectionPtr& connection)> on_open;
   std::function<void(const ConnectionPtr& connection, const Error& reason)> on_close;
   std::atomic<bool> frozen = false;
