@@ -61,7 +61,8 @@ void GlobalProcess::OnClosed(LinkId link) {
 
 void GlobalProcess::OnUnfencedLogin(LinkId link, std::int32_t server_id) {
   const bool accepted = machine_.OnUnfencedLogin(now(), link, server_id, false);
-  Send(link, [accepted](global::GlobalAgent& agent, LinkId to) {
+  Send(link, [shard = shard_, accepted](Server& server, LinkId to) {
+    global::GlobalAgent& agent = *server.agent(shard);
     agent.OnLoginReply(
         to, {.outcome = accepted ? global::LoginOutcome::kAccepted : global::LoginOutcome::kBusy,
              .term = agent.term()});
@@ -75,39 +76,41 @@ void GlobalProcess::Send(global::ConnectionId to, Deliver deliver) {
   Server* server = at->second;
   if (server == nullptr) return;
   world_.Send(to, process_, [this, server, to, deliver] {
-    if (global::GlobalAgent* agent = server->agent(shard_)) deliver(*agent, to);
+    if (server->agent(shard_) != nullptr) deliver(*server, to);
   });
 }
 
 void GlobalProcess::SendLoginReply(global::ConnectionId to, const global::LoginReply& reply) {
-  Send(to, [reply](global::GlobalAgent& agent, LinkId link) { agent.OnLoginReply(link, reply); });
+  Send(to, [shard = shard_, reply](Server& server, LinkId link) {
+    server.agent(shard)->OnLoginReply(link, reply);
+  });
 }
 
 void GlobalProcess::SendGrant(global::ConnectionId to, std::uint64_t request, std::string_view key,
                               Right right) {
-  Send(to, [request, key = std::string(key), right](global::GlobalAgent& agent, LinkId link) {
-    agent.OnGrant(link, request, key, right);
+  Send(to, [shard = shard_, request, key = std::string(key), right](Server& server, LinkId link) {
+    server.OnGrant(shard, link, request, key, right);
   });
 }
 
 void GlobalProcess::SendRefusal(global::ConnectionId to, std::uint64_t request,
                                 std::string_view key, Right /*wanted*/, global::Refusal refusal) {
-  Send(to, [request, key = std::string(key), refusal](global::GlobalAgent& agent, LinkId link) {
-    agent.OnRefusal(link, request, key, refusal);
+  Send(to, [shard = shard_, request, key = std::string(key), refusal](Server& server, LinkId link) {
+    server.OnRefusal(shard, link, request, key, refusal);
   });
 }
 
 void GlobalProcess::SendReleased(global::ConnectionId to, std::uint64_t request,
                                  std::string_view key) {
-  Send(to, [request, key = std::string(key)](global::GlobalAgent& agent, LinkId link) {
-    agent.OnReleased(link, request, key);
+  Send(to, [shard = shard_, request, key = std::string(key)](Server& server, LinkId link) {
+    server.OnReleased(shard, link, request, key);
   });
 }
 
 void GlobalProcess::SendReduce(global::ConnectionId to, std::uint64_t serial, std::string_view key,
                                Right right) {
-  Send(to, [serial, key = std::string(key), right](global::GlobalAgent& agent, LinkId link) {
-    agent.OnReduce(link, serial, key, right);
+  Send(to, [shard = shard_, serial, key = std::string(key), right](Server& server, LinkId link) {
+    server.OnReduce(shard, link, serial, key, right);
   });
 }
 

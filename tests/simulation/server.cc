@@ -92,33 +92,6 @@ class Server::Shard final : public global::AgentOutput {
       global.machine().OnLogin(global.now(), link, proven);
     });
   }
-  void SendAcquire(global::ConnectionId to, std::uint64_t request, std::string_view key,
-                   Right wanted) override {
-    Send(to, [request, lock = server_.LockOf(key), wanted](GlobalProcess& global, LinkId link) {
-      global.machine().OnAcquire(global.now(), link, request, lock, wanted);
-    });
-  }
-  void SendRelease(global::ConnectionId to, std::uint64_t request, std::string_view key) override {
-    Send(to, [request, lock = server_.LockOf(key)](GlobalProcess& global, LinkId link) {
-      global.machine().OnRelease(global.now(), link, request, lock);
-    });
-  }
-  void SendKeepAlive(global::ConnectionId to) override {
-    Send(to, [](GlobalProcess& global, LinkId link) {
-      global.machine().OnKeepAlive(global.now(), link);
-    });
-  }
-  void SendNormalClose(global::ConnectionId to) override {
-    Send(to, [](GlobalProcess& global, LinkId link) {
-      global.machine().OnNormalClose(global.now(), link);
-    });
-  }
-  void SendReduced(global::ConnectionId to, std::uint64_t serial, std::string_view key,
-                   Right now) override {
-    Send(to, [serial, lock = server_.LockOf(key), now](GlobalProcess& global, LinkId link) {
-      global.machine().OnReduced(global.now(), link, serial, lock, now);
-    });
-  }
   void Close(global::ConnectionId connection) override {
     server_.world_.Close(connection, server_.process_);
   }
@@ -132,35 +105,47 @@ class Server::Shard final : public global::AgentOutput {
     }
     return rights;
   }
-  void Granted(std::uint64_t request, std::string_view lock, Right right) override {
-    const std::string copy = server_.KeyOf(lock);
-    if (!server_.cluster_.unsafe.no_connection_order) {
-      server_.Granted(request, copy, right);
-      return;
-    }
-    // On another thread, which may be late.
-    server_.world_.After(server_.process_, server_.world_.NetworkDelay(),
-                         [this, request, copy, right] { server_.Granted(request, copy, right); });
-  }
-  void Failed(std::uint64_t request, std::string_view lock, global::AcquireFailure why) override {
-    if (why == global::AcquireFailure::kRefused) ++server_.cluster_.refused_count;
-    server_.requests_.erase(request);
-    Record& record = server_.RecordOf(server_.KeyOf(lock));
-    record.acquiring = false;
-    Wake(server_.world_, server_.process_, record, milliseconds(50));
-  }
-  void Released(std::uint64_t request, std::string_view lock) override {
-    server_.requests_.erase(request);
-    Record& record = server_.RecordOf(server_.KeyOf(lock));
-    record.releasing = false;
-    Wake(server_.world_, server_.process_, record);
-  }
-  void Reduce(global::ConnectionId from, std::uint64_t serial, std::string_view lock,
-              Right to) override {
-    server_.Reduce(number_, from, serial, server_.KeyOf(lock), to, server_.world_.now() + kHold);
+  void Lost(std::uint64_t request, std::string_view lock) override {
+    const std::string key = server_.KeyOf(lock);
+    if (server_.RecordOf(key).releasing) return server_.Released(request, key);
+    server_.NotGranted(request, key);
   }
   void Yield(const YieldMark& mark) override { server_.Yield(number_, mark); }
   void Fenced() override { server_.End("Global says that it is fenced"); }
+
+  // What follows is shard_rights.cc in small. kInvalid: gives it back. False: there is no session.
+  bool SendAcquire(std::uint64_t request, const std::string& key, Right wanted) {
+    const std::string lock = server_.LockOf(key);
+    const global::ConnectionId to = agent_.Begin(request, lock);
+    if (to == 0) return false;
+    Send(to, [request, lock, wanted](GlobalProcess& global, LinkId link) {
+      if (wanted == Right::kInvalid) {
+        global.machine().OnRelease(global.now(), link, request, lock);
+      } else {
+        global.machine().OnAcquire(global.now(), link, request, lock, wanted);
+      }
+    });
+    return true;
+  }
+  void AnswerReduce(global::ConnectionId to, std::uint64_t serial, const std::string& key,
+                    Right now) {
+    if (!agent_.Current(to)) return;
+    Send(to, [serial, lock = server_.LockOf(key), now](GlobalProcess& global, LinkId link) {
+      global.machine().OnReduced(global.now(), link, serial, lock, now);
+    });
+  }
+  void KeepAlive() {
+    if (!agent_.ready()) return;
+    Send(agent_.connection(), [](GlobalProcess& global, LinkId link) {
+      global.machine().OnKeepAlive(global.now(), link);
+    });
+  }
+  void NormalClose() {
+    if (!agent_.ready()) return;
+    Send(agent_.connection(), [](GlobalProcess& global, LinkId link) {
+      global.machine().OnNormalClose(global.now(), link);
+    });
+  }
 
   // Connected, and not logged in since then.
   Time waiting_since{0};
@@ -240,9 +225,13 @@ Right Server::UsableRight(const std::string& key) const {
   return at == records_.end() || !active() ? Right::kInvalid : at->second.right;
 }
 
-global::GlobalAgent* Server::agent(std::size_t shard) {
+std::size_t Server::PlaceOf(std::size_t shard) const {
   const auto at = std::find(config_.globals.begin(), config_.globals.end(), shard);
-  const auto place = static_cast<std::size_t>(at - config_.globals.begin());
+  return static_cast<std::size_t>(at - config_.globals.begin());
+}
+
+global::GlobalAgent* Server::agent(std::size_t shard) {
+  const std::size_t place = PlaceOf(shard);
   return place < shards_.size() ? &shards_[place]->agent() : nullptr;
 }
 
@@ -380,7 +369,7 @@ void Server::KeepConnected(std::size_t shard) {
       agent.OnConnected(link);
     }
   }
-  agent.KeepAlive();
+  shards_[shard]->KeepAlive();
   world_.After(process_, kReconnect, [this, shard] { KeepConnected(shard); });
 }
 
@@ -504,7 +493,7 @@ void Server::KeepStopping() {
       world_.After(process_, milliseconds(50), [this] { KeepStopping(); });
       return;
     }
-    for (const auto& shard : shards_) shard->agent().NormalClose();
+    for (const auto& shard : shards_) shard->NormalClose();
     AwaitClosed(world_.now() + seconds(5));
   });
 }
@@ -539,7 +528,54 @@ void Server::Wake(World& world, ProcessId process, Record& record, Time delay) {
 void Server::Acquire(const std::string& key, Right wanted) {
   const std::uint64_t request = ++last_request_;
   requests_[request] = key;
-  shards_[ShardOf(key)]->agent().Acquire(request, key, wanted);
+  if (!shards_[ShardOf(key)]->SendAcquire(request, key, wanted)) NotGranted(request, key);
+}
+
+void Server::NotGranted(std::uint64_t request, const std::string& key) {
+  requests_.erase(request);
+  Record& record = RecordOf(key);
+  record.acquiring = false;
+  Wake(world_, process_, record, milliseconds(50));
+}
+
+void Server::Released(std::uint64_t request, const std::string& key) {
+  requests_.erase(request);
+  Record& record = RecordOf(key);
+  record.releasing = false;
+  Wake(world_, process_, record);
+}
+
+void Server::OnGrant(std::size_t shard, LinkId from, std::uint64_t request, std::string_view lock,
+                     Right right) {
+  if (!agent(shard)->End(from, request)) return;
+  const std::string key = KeyOf(lock);
+  if (!cluster_.unsafe.no_connection_order) {
+    Granted(request, key, right);
+    return;
+  }
+  // On another thread, which may be late.
+  world_.After(process_, world_.NetworkDelay(),
+               [this, request, key, right] { Granted(request, key, right); });
+}
+
+void Server::OnRefusal(std::size_t shard, LinkId from, std::uint64_t request, std::string_view lock,
+                       global::Refusal refusal) {
+  if (!agent(shard)->End(from, request)) return;
+  const bool busy =
+      refusal == global::Refusal::kHolderFresh || refusal == global::Refusal::kDeadlock;
+  if (!busy) ++cluster_.refused_count;
+  NotGranted(request, KeyOf(lock));
+}
+
+void Server::OnReleased(std::size_t shard, LinkId from, std::uint64_t request,
+                        std::string_view lock) {
+  if (agent(shard)->End(from, request)) Released(request, KeyOf(lock));
+}
+
+void Server::OnReduce(std::size_t shard, LinkId from, std::uint64_t serial, std::string_view lock,
+                      Right to) {
+  if (!agent(shard)->Current(from)) return;
+  Reduce(PlaceOf(shard), from, serial, KeyOf(lock), to, world_.now() + kHold);
 }
 
 void Server::Load(const std::string& key) {
@@ -590,7 +626,7 @@ void Server::Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t 
   const ReduceWaiter waiter{.connection = from, .serial = serial, .key = key};
   const auto at = records_.find(key);
   if (at == records_.end()) {
-    shards_[shard]->agent().Reduced(from, serial, key, Right::kInvalid);
+    shards_[shard]->AnswerReduce(from, serial, key, Right::kInvalid);
     return;
   }
   Record& record = at->second;
@@ -628,8 +664,8 @@ void Server::AnswerReduce(const ReduceWaiter& waiter) {
   Record& record = RecordOf(waiter.key);
   --record.reducing;
   record.book = record.right;
-  shards_[ShardOf(waiter.key)]->agent().Reduced(waiter.connection, waiter.serial, waiter.key,
-                                                record.right);
+  shards_[ShardOf(waiter.key)]->AnswerReduce(waiter.connection, waiter.serial, waiter.key,
+                                             record.right);
   Wake(world_, process_, record);
 }
 
@@ -654,7 +690,7 @@ void Server::EvictSomething() {
   record.releasing = true;
   const std::uint64_t request = ++last_request_;
   requests_[request] = key;
-  shards_[ShardOf(key)]->agent().Release(request, key);
+  if (!shards_[ShardOf(key)]->SendAcquire(request, key, Right::kInvalid)) Released(request, key);
 }
 
 }  // namespace zeze::simulation

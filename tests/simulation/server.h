@@ -113,7 +113,15 @@ class Server {
   // An orderly end: no new work, everything saved, then everybody is told (rule 47).
   void Stop();
 
+  // Of the Global of a shard: null if it does not list it.
   global::GlobalAgent* agent(std::size_t shard);
+  void OnGrant(std::size_t shard, LinkId from, std::uint64_t request, std::string_view lock,
+               Right right);
+  void OnRefusal(std::size_t shard, LinkId from, std::uint64_t request, std::string_view lock,
+                 global::Refusal refusal);
+  void OnReleased(std::size_t shard, LinkId from, std::uint64_t request, std::string_view lock);
+  void OnReduce(std::size_t shard, LinkId from, std::uint64_t serial, std::string_view lock,
+                Right to);
   void OnClosed(std::size_t shard, LinkId link);
 
  private:
@@ -156,6 +164,8 @@ class Server {
 
   // The Global that this server asks for a key, by its place in the list.
   std::size_t ShardOf(std::string_view key) const;
+  // The place of the Global of a shard.
+  std::size_t PlaceOf(std::size_t shard) const;
   // The name of a key's lock, which has the id of its table in it, and back.
   std::string LockOf(std::string_view key) const;
   std::string KeyOf(std::string_view lock) const;
@@ -196,6 +206,8 @@ class Server {
 
   // Rights.
   void Granted(std::uint64_t request, const std::string& key, Right right);
+  void NotGranted(std::uint64_t request, const std::string& key);
+  void Released(std::uint64_t request, const std::string& key);
   void Install(const std::string& key, Right right);
   void Reduce(std::size_t shard, global::ConnectionId from, std::uint64_t serial,
               const std::string& key, Right to, Time give_up);

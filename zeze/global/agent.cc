@@ -8,17 +8,12 @@
 
 #include "zeze/global/directory.h"
 #include "zeze/global/messages.h"
-#include "zeze/transaction/coherence.h"
 
 namespace zeze::global {
 
 GlobalAgent::GlobalAgent(const AgentOptions& options, AgentOutput& output)
     : options_(options), output_(output), term_(options.start_term) {
   if (options.unsafe_ignore_start_term) term_ = 0;
-}
-
-bool GlobalAgent::Current(ConnectionId from) const {
-  return state_ == State::kReady && from == connection_;
 }
 
 void GlobalAgent::OnConnected(ConnectionId connection) {
@@ -60,20 +55,14 @@ void GlobalAgent::OnClosed(ConnectionId connection) {
   if (connection_ == 0 || connection != connection_) return;
   state_ = State::kDisconnected;
   connection_ = 0;
-  FailPending();
+  LoseRequests();
 }
 
 // A grant that was on its way is void: this side drops it, and the next login does not name it.
 // What was to be released is not named either.
-void GlobalAgent::FailPending() {
-  const auto failed = std::exchange(pending_, {});
-  for (const auto& [request, what] : failed) {
-    if (what.release) {
-      output_.Released(request, what.key);
-    } else {
-      output_.Failed(request, what.key, AcquireFailure::kDisconnected);
-    }
-  }
+void GlobalAgent::LoseRequests() {
+  const auto lost = std::exchange(requests_, {});
+  for (const auto& [request, key] : lost) output_.Lost(request, key);
 }
 
 void GlobalAgent::OnLoginReply(ConnectionId from, const LoginReply& reply) {
@@ -104,57 +93,14 @@ void GlobalAgent::OnTerm(std::int64_t term) {
   if (state_ == State::kReady && connection_term_ < term_) Leave();
 }
 
-void GlobalAgent::OnGrant(ConnectionId from, std::uint64_t request, std::string_view key,
-                          Right right) {
-  if (Current(from) && pending_.erase(request) != 0) output_.Granted(request, key, right);
+ConnectionId GlobalAgent::Begin(std::uint64_t request, std::string_view key) {
+  if (state_ != State::kReady) return 0;
+  requests_[request] = key;
+  return connection_;
 }
 
-void GlobalAgent::OnRefusal(ConnectionId from, std::uint64_t request, std::string_view key,
-                            Refusal refusal) {
-  if (!Current(from) || pending_.erase(request) == 0) return;
-  const bool busy = refusal == Refusal::kHolderFresh || refusal == Refusal::kDeadlock;
-  output_.Failed(request, key, busy ? AcquireFailure::kBusy : AcquireFailure::kRefused);
-}
-
-void GlobalAgent::OnReleased(ConnectionId from, std::uint64_t request, std::string_view key) {
-  if (Current(from) && pending_.erase(request) != 0) output_.Released(request, key);
-}
-
-void GlobalAgent::OnReduce(ConnectionId from, std::uint64_t serial, std::string_view key,
-                           Right to) {
-  if (Current(from)) output_.Reduce(from, serial, key, to);
-}
-
-void GlobalAgent::Acquire(std::uint64_t request, std::string_view key, Right wanted) {
-  if (state_ != State::kReady) {
-    output_.Failed(request, key, AcquireFailure::kDisconnected);
-    return;
-  }
-  pending_[request] = {.key = std::string(key), .release = false};
-  output_.SendAcquire(connection_, request, key, wanted);
-}
-
-void GlobalAgent::Release(std::uint64_t request, std::string_view key) {
-  if (state_ != State::kReady) {
-    // Not named by the next login, which tells Global. (While one is under way that named it,
-    // Global believes that it is held, asks, and learns.)
-    output_.Released(request, key);
-    return;
-  }
-  pending_[request] = {.key = std::string(key), .release = true};
-  output_.SendRelease(connection_, request, key);
-}
-
-void GlobalAgent::KeepAlive() {
-  if (state_ == State::kReady) output_.SendKeepAlive(connection_);
-}
-
-void GlobalAgent::NormalClose() {
-  if (state_ == State::kReady) output_.SendNormalClose(connection_);
-}
-
-void GlobalAgent::Reduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now) {
-  if (Current(to)) output_.SendReduced(to, serial, key, now);
+bool GlobalAgent::End(ConnectionId from, std::uint64_t request) {
+  return Current(from) && requests_.erase(request) != 0;
 }
 
 }  // namespace zeze::global

@@ -1,14 +1,16 @@
-// GlobalAgent: a server's side of its connection to one shard of Global. Rules 16, 18, 41, 42, 45,
-// 65.
+// GlobalAgent: a server's side of its session with one shard of Global. It owns what decides
+// whether a message counts: which connection is the current one, whether it has logged in, under
+// which term, and which requests on it have no answer yet. Rules 16, 18, 41, 42, 45, 65.
 //
 //   GlobalAgent agent(options, output);
 //   agent.OnConnected(connection);                        // Logs in, naming all rights.
-//   agent.Acquire(request, key, Right::kShare);           // Later: output.Granted or Failed.
-//   agent.OnReduce(connection, serial, key, to);          // output.Reduce; then agent.Reduced().
+//   ConnectionId to = agent.Begin(request, key);          // An Acquire or Release goes there;
+//   if (agent.End(from, request)) ...                     // its answer counts.
+//   if (agent.Current(from)) ...                          // A Reduce, and its answer, counts.
 //
-// A state machine without I/O, threads or time. Messages of a connection are given to it in order,
-// and it hands them on in that order: a right is installed before the next message is looked at.
-// Messages of a connection that is not the current one are dropped.
+// A state machine without I/O, threads or time. Its owner gives it the messages of a connection in
+// order and does what they say before it looks at the next one: so a right is installed before any
+// later message about it. Messages of a connection that is not the current one are dropped.
 
 #pragma once
 
@@ -38,34 +40,18 @@ struct AgentOptions {
   bool unsafe_connect_while_yielding = false;
 };
 
-enum class AcquireFailure : std::uint8_t {
-  kDisconnected,  // No connection, or it was lost: the right was not granted, or the grant is void.
-  kRefused,       // The holder cannot be reached or failed.
-  kBusy,          // The holder uses it just now.
-};
-
 // Called while the machine works: do not call it back from here.
 class AgentOutput {
  public:
   virtual void SendLogin(ConnectionId to, const LoginRequest& request) = 0;
-  virtual void SendAcquire(ConnectionId to, std::uint64_t request, std::string_view key,
-                           Right wanted) = 0;
-  virtual void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) = 0;
-  virtual void SendNormalClose(ConnectionId to) = 0;
-  virtual void SendKeepAlive(ConnectionId to) = 0;
-  virtual void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key,
-                           Right now) = 0;
   virtual void Close(ConnectionId connection) = 0;
 
   // All rights this process has of the shard. One that is being given back counts until its records
   // are saved: otherwise Global would hand it on before.
   virtual std::vector<HeldRight> Rights() = 0;
-  // Install the right now, before anything else happens to the record.
-  virtual void Granted(std::uint64_t request, std::string_view key, Right right) = 0;
-  virtual void Failed(std::uint64_t request, std::string_view key, AcquireFailure why) = 0;
-  virtual void Released(std::uint64_t request, std::string_view key) = 0;
-  // Lower the right; when its records are saved, call GlobalAgent::Reduced with the same numbers.
-  virtual void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) = 0;
+  // A request that has begun ends with its connection: a right was not granted, or the grant is
+  // void; what was to be released is given back.
+  virtual void Lost(std::uint64_t request, std::string_view key) = 0;
   // Lower all rights of the shard, save everything under them, write the mark; then call
   // GlobalAgent::Yielded. Installations of grants that have begun are finished before.
   virtual void Yield(const YieldMark& mark) = 0;
@@ -88,10 +74,6 @@ class GlobalAgent {
   void OnConnected(ConnectionId connection);
   void OnClosed(ConnectionId connection);
   void OnLoginReply(ConnectionId from, const LoginReply& reply);
-  void OnGrant(ConnectionId from, std::uint64_t request, std::string_view key, Right right);
-  void OnRefusal(ConnectionId from, std::uint64_t request, std::string_view key, Refusal refusal);
-  void OnReleased(ConnectionId from, std::uint64_t request, std::string_view key);
-  void OnReduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to);
 
   // The database shows this term for the shard: a Global of an older one is left.
   void OnTerm(std::int64_t term);
@@ -102,27 +84,23 @@ class GlobalAgent {
   // The mark is written.
   void Yielded();
 
-  // Fails at once without a connection. At most one request for a key at a time.
-  void Acquire(std::uint64_t request, std::string_view key, Right wanted);
-  void Release(std::uint64_t request, std::string_view key);
-  // To be called several times in GlobalOptions::silence_max.
-  void KeepAlive();
-  // The server has saved everything, has told the database that it ends, and uses no right any more
-  // (rule 47).
-  void NormalClose();
-  // Answers a Reduce. Without effect if its connection is gone: the next login tells.
-  void Reduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now);
+  // Whether a message of this connection belongs to the present, or one may be sent on it.
+  bool Current(ConnectionId connection) const {
+    return state_ == State::kReady && connection == connection_;
+  }
+
+  // An Acquire or a Release, to be sent on the connection that is returned. 0: there is no session,
+  // so a right cannot be had, and need not be given back: the next login does not name it. (While
+  // one is under way that named it, Global believes that it is held, asks, and learns.) At most one
+  // request for a key at a time.
+  ConnectionId Begin(std::uint64_t request, std::string_view key);
+  // Its answer has come. False: it is not, or not any more, the answer to anything.
+  bool End(ConnectionId from, std::uint64_t request);
 
  private:
   enum class State : std::uint8_t { kDisconnected, kLoggingIn, kReady };
-  struct Pending {
-    std::string key;
-    bool release = false;
-  };
 
-  // Whether the message belongs to the present; drops a message for what is over.
-  bool Current(ConnectionId from) const;
-  void FailPending();
+  void LoseRequests();
   void LogIn();
   void Leave();
 
@@ -130,9 +108,9 @@ class GlobalAgent {
   AgentOutput& output_;
   State state_ = State::kDisconnected;
   ConnectionId connection_ = 0;
-  std::int64_t term_ = 0;             // The highest that was seen.
-  std::int64_t connection_term_ = 0;  // Of the Global at the other end, when ready.
-  std::map<std::uint64_t, Pending> pending_;
+  std::int64_t term_ = 0;                          // The highest that was seen.
+  std::int64_t connection_term_ = 0;               // Of the Global at the other end, when ready.
+  std::map<std::uint64_t, std::string> requests_;  // That have begun: their keys.
   // A session has not begun since it had nothing: after the last yield, or after the start.
   bool has_nothing_ = true;
   bool yielding_ = false;

@@ -1,4 +1,6 @@
-// GlobalClient: a server's rights, from all shards of Global: the Coherence behind an Engine.
+// GlobalClient: a server's rights, from all shards of Global: the Coherence behind an Engine. It
+// owns the epoch, the lease and a ShardSession for each shard; whatever is about a key goes to the
+// session of its shard.
 //
 //   GlobalClient client(io, *storage, pool, {.server_id = 7, .shards = {{"10.0.0.1", 5002}}});
 //   Engine engine({.storage = storage, .coherence = &client});

@@ -38,10 +38,6 @@ constexpr int kCutOffsMax = 2;
 constexpr auto kNoRoomDelay = std::chrono::milliseconds(100);
 constexpr auto kGuardPeriod = std::chrono::milliseconds(100);
 
-ConnectionId IdOf(const Connection& connection) {
-  return static_cast<ConnectionId>(connection.id());
-}
-
 }  // namespace
 
 void ShardSession::SendLogin(ConnectionId to, const LoginRequest& request) {

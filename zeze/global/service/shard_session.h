@@ -1,4 +1,9 @@
-// ShardSession: GlobalAgent on the network: a server's session with one shard of Global.
+// ShardSession: a server's session with one shard of Global. It owns the connection, what waits for
+// an answer (`asking_`), and the questions of Global that are not answered yet (`reduces_`);
+// whether a message counts is for its GlobalAgent to say.
+//
+// In three files: shard_rights.cc (the way of a right: Acquire, Release, Reduce), shard_login.cc,
+// shard_session.cc (life, and what happens out of Global's sight).
 
 #pragma once
 
@@ -38,7 +43,7 @@
 namespace zeze::global {
 
 // Thread-safe. Messages are handled on the connection's network thread, in order. What they do to
-// records happens there too, after the mutex is free: the record layer may call back.
+// records happens there too, without the mutex: the record layer may call back.
 class ShardSession final : private AgentOutput {
  public:
   // What it proves itself by, and how it learns who its Global is.
@@ -102,7 +107,8 @@ class ShardSession final : private AgentOutput {
   };
   // What is known of the Global.
   enum class Kind : std::uint8_t { kUnknown, kFencing, kUnfenced };
-  struct Deferred {
+  // A question of Global: to lower a right.
+  struct Reducing {
     ConnectionId connection = 0;
     std::uint64_t serial = 0;
     Right to = Right::kInvalid;
@@ -110,51 +116,52 @@ class ShardSession final : private AgentOutput {
 
   // AgentOutput.
   void SendLogin(ConnectionId to, const LoginRequest& request) override ZEZE_REQUIRES(mutex_);
-  void SendAcquire(ConnectionId to, std::uint64_t request, std::string_view key,
-                   Right wanted) override ZEZE_REQUIRES(mutex_);
-  void SendRelease(ConnectionId to, std::uint64_t request, std::string_view key) override
-      ZEZE_REQUIRES(mutex_);
-  void SendNormalClose(ConnectionId to) override ZEZE_REQUIRES(mutex_);
-  void SendKeepAlive(ConnectionId to) override ZEZE_REQUIRES(mutex_);
-  void SendReduced(ConnectionId to, std::uint64_t serial, std::string_view key, Right now) override
-      ZEZE_REQUIRES(mutex_);
   void Close(ConnectionId connection) override ZEZE_REQUIRES(mutex_);
   std::vector<HeldRight> Rights() override ZEZE_REQUIRES(mutex_);
-  void Granted(std::uint64_t request, std::string_view key, Right right) override
-      ZEZE_REQUIRES(mutex_);
-  void Failed(std::uint64_t request, std::string_view key, AcquireFailure why) override
-      ZEZE_REQUIRES(mutex_);
-  void Released(std::uint64_t request, std::string_view key) override ZEZE_REQUIRES(mutex_);
-  void Reduce(ConnectionId from, std::uint64_t serial, std::string_view key, Right to) override
-      ZEZE_REQUIRES(mutex_);
+  void Lost(std::uint64_t request, std::string_view key) override ZEZE_REQUIRES(mutex_);
   void Yield(const YieldMark& mark) override ZEZE_REQUIRES(mutex_);
   void Fenced() override ZEZE_REQUIRES(mutex_);
+
+  // --- The way of a right (shard_rights.cc), step by step. ---
+
+  // One try. False: the key is in use just now.
+  bool AcquireOnce(std::string_view key, Right wanted, FreshRights& fresh,
+                   FunctionRef<void(Right)> install, Result<void>& result);
+  void SendAcquire(std::string_view key, Right wanted) ZEZE_REQUIRES(mutex_);
+  void OnAcquireReply(ConnectionId from, std::chrono::nanoseconds sent, std::uint64_t request,
+                      const std::string& key, Right wanted, const RpcReply<wire::Acquire>& reply);
+  void Finish(std::string_view key, Result<void> result) ZEZE_REQUIRES(mutex_);
+  void AwaitAnswer(const Asking& asking) ZEZE_REQUIRES(mutex_);
+  void Forget(std::string_view key) ZEZE_REQUIRES(mutex_);
+
+  void OnReduce(::zeze::Request<wire::Reduce> request);
+  // Lowers the right and answers when everything under it is saved; puts that off while a
+  // transaction holds on to the right.
+  void Lower(const std::string& key, const Reducing& reducing);
+  // What was put off; `used`: the transaction has ended.
+  void LowerDeferred(const std::string& key, bool used);
+  void AnswerReduce(const std::string& key, const Reducing& reducing);
+  bool LockedAsOldPeer(std::string_view key) const ZEZE_REQUIRES(mutex_);
+  void UnlockAsOldPeer(std::string_view key) ZEZE_REQUIRES(mutex_);
+
+  // --- Life (shard_session.cc). ---
+
+  void SendKeepAlive() ZEZE_REQUIRES(mutex_);
+  void SendNormalClose() ZEZE_REQUIRES(mutex_);
+  // Runs `work` with the mutex held, then what it left to be done without.
+  void WithAgent(FunctionRef<void(GlobalAgent&)> work);
+  bool Mine(std::string_view key) const;
+  static ConnectionId IdOf(const Connection& connection) {
+    return static_cast<ConnectionId>(connection.id());
+  }
+  void KeepAlive();
+  void CloseIfCurrent(ConnectionId connection, std::string_view why);
+
+  // --- Logging in (shard_login.cc). ---
 
   // One part after the other: all of them may be more than a connection takes.
   void SendLoginPart(ConnectionId to, const std::shared_ptr<const LoginRequest>& login,
                      std::size_t begin) ZEZE_REQUIRES(mutex_);
-  // One try. False: the key is in use just now.
-  bool TryAcquire(std::string_view key, Right wanted, FreshRights& fresh,
-                  FunctionRef<void(Right)> install, Result<void>& result);
-  void SendState(ConnectionId to, std::uint64_t request, std::string_view key, Right wanted)
-      ZEZE_REQUIRES(mutex_);
-  void OnReply(ConnectionId from, std::chrono::nanoseconds sent, std::uint64_t request,
-               const std::string& key, Right wanted, const RpcReply<wire::Acquire>& reply);
-  void OnReduce(::zeze::Request<wire::Reduce> request);
-  // Lowers the right and answers when it is saved, unless a procedure holds on to it.
-  void TryReduce(const std::string& key, const Deferred& reduce);
-  // The same for a Reduce that was put off; `used`: the procedure has ended.
-  void TryDeferred(const std::string& key, bool used);
-  bool LockedAsOldPeer(std::string_view key) const ZEZE_REQUIRES(mutex_);
-  void UnlockAsOldPeer(std::string_view key) ZEZE_REQUIRES(mutex_);
-  void Finish(const std::string& key, Result<void> result) ZEZE_REQUIRES(mutex_);
-  // Runs `work` with the mutex held, then what it left to be done without.
-  void WithAgent(FunctionRef<void(GlobalAgent&)> work);
-  bool Mine(std::string_view key) const;
-  void KeepAlive();
-  void CloseIfCurrent(ConnectionId connection, std::string_view why);
-
-  // --- logging in (shard_login.cc) ---
   // First asks who is there; the login proves that this is the process of its epoch (rule 57).
   void SendFencedLogin(ConnectionId to, const LoginRequest& request) ZEZE_REQUIRES(mutex_);
   void OnGreeting(ConnectionId to, const RpcReply<wire::Greeting>& reply);
@@ -218,7 +225,7 @@ class ShardSession final : private AgentOutput {
   std::map<std::uint64_t, ::zeze::Request<wire::Reduce>> reduces_ ZEZE_GUARDED_BY(mutex_);
   // Until when a key is not given away.
   std::map<std::string, std::chrono::nanoseconds, std::less<>> held_ ZEZE_GUARDED_BY(mutex_);
-  std::map<std::string, Deferred, std::less<>> deferred_ ZEZE_GUARDED_BY(mutex_);
+  std::map<std::string, Reducing, std::less<>> deferred_ ZEZE_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> after_ ZEZE_GUARDED_BY(mutex_);
   // What was posted to run later runs with this mutex held, or not at all.
   struct Life {
