@@ -1,4 +1,5 @@
-// Directory: Global's book of who holds which right, and the queue of who wants one.
+// Directory: Global's book. It owns who holds which right, who waits for one, and which holders
+// have been asked for it; of connections and time it knows nothing.
 //
 //   Directory directory(output);
 //   directory.Acquire(session, request, key, Right::kModify);   // Now or later: output.Granted().

@@ -1,5 +1,7 @@
-// GlobalServer: one shard of Global: its sessions, its recovery, and how it gets rid of a server
-// that blocks others. Rules 39 to 46 and 57 to 68 of docs/architecture.md.
+// GlobalServer: one shard of Global. It owns the sessions, the book of their rights (Directory),
+// and the times of the questions to holders; it decides about recovery, and about servers that
+// block others. Rules 39 to 46 and 57 to 68 of docs/architecture.md. global_rights.cc is the way of
+// a right through it.
 //
 //   GlobalServer global(options, output);
 //   global.Start(now);                                  // Asks for a term, then for who is there.
