@@ -13,10 +13,10 @@
 #include "players.h"
 #include "zeze/app/session.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/rank/rank.h"
 #include "zeze/components/rank/rank_board.h"
 #include "zeze/components/rank/rank_group.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

@@ -10,10 +10,10 @@
 #include "zeze/app/session.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

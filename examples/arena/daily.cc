@@ -16,6 +16,7 @@
 #include "players.h"
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/delay_remove/delay_remove.h"
 #include "zeze/components/timer/cron.h"
 #include "zeze/components/timer/timer_plan.h"
@@ -24,7 +25,6 @@
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/patient_call.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

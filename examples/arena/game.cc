@@ -15,8 +15,8 @@
 #include "zeze/app/module.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/config/config.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

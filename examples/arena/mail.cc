@@ -17,10 +17,10 @@
 #include "zeze/app/session.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/collections/linked_map/linked_map.h"
 #include "zeze/components/delay_remove/delay_remove.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

@@ -19,7 +19,7 @@
 #include "zeze/app/session.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/arch/provider/provider_session.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

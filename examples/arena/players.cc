@@ -14,7 +14,7 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

@@ -8,7 +8,7 @@
 #include "players.h"
 #include "zeze/app/session.h"
 #include "zeze/arch/provider/provider_session.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

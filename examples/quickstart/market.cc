@@ -6,7 +6,7 @@
 #include "bazaar/Market.h"
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace quickstart {

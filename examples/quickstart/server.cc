@@ -19,9 +19,9 @@
 #include "zeze/app/application.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/config/config.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace quickstart {

@@ -25,12 +25,12 @@
 #include "recharge.h"
 #include "zeze/app/application.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/config/config.h"
 #include "zeze/redo/redo_queue_client.h"
 #include "zeze/redo/redo_store.h"
 #include "zeze/storage/testing/temp_directory.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace arena_example {

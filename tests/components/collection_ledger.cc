@@ -11,8 +11,8 @@
 #include <fmt/ranges.h>
 
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/bean/list.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::crash_test {
 

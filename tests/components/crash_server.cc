@@ -13,8 +13,8 @@
 
 #include "tests/components/backend.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/registry/service/registry_agent.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::crash_test {
 

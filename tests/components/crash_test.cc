@@ -32,9 +32,9 @@
 #include "tests/redo/shop_counters.h"
 #include "zeze/app/application.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/storage/testing/server_process.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::crash_test {
 namespace {

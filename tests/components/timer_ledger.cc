@@ -11,9 +11,9 @@
 
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/timer_plan.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::crash_test {
 

@@ -20,9 +20,9 @@
 
 #include "tests/fault/crash_tables.h"
 #include "zeze/base/check.h"
+#include "zeze/base/result_code.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::fault {

@@ -19,8 +19,8 @@
 
 #include "tests/fault/large_tables.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::fault {

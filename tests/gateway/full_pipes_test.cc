@@ -19,10 +19,10 @@
 #include "zeze/arch/provider/testing/demo_server.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/client/client.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service_options.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

@@ -20,9 +20,9 @@
 #include "zeze/arch/provider/testing/demo_server.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/client/client.h"
 #include "zeze/net/rpc.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

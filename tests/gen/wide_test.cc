@@ -24,9 +24,9 @@
 #include "zeze/app/testing/recording_session.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/bean/codec.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace {

@@ -35,6 +35,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/frame.h"
@@ -47,7 +48,6 @@
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
 #include "zeze/storage/testing/database_server.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
 

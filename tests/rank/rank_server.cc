@@ -27,11 +27,11 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/rank/rank.h"
 #include "zeze/components/rank/rank_router.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_agent.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
 

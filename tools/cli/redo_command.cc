@@ -24,6 +24,7 @@
 #include "tools/cli/alert_options.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/text.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/io_threads.h"
@@ -383,7 +384,7 @@ Result<redo::Answer> AskServer(const RedoArguments& arguments, const std::string
       {.timeout = kPatience});
   service.Stop();
   if (!reply.ok()) return reply.error();
-  if (reply.value().result_code != redo::code::kNotNext) {
+  if (reply.value().result_code != result_code::kErrorRequestId) {
     return Error(ErrorCode::kUnavailable,
                  fmt::format("{} does not say how far it is with \"{}\": code {}",
                              connector->name(), queue, reply.value().result_code));

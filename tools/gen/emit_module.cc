@@ -45,7 +45,7 @@ class ModuleEmitter {
     out.Line("#pragma once\n");
     out.Line("#include <concepts>\n#include <cstdint>\n#include <span>\n#include <string_view>");
     out.Line("#include <vector>\n");
-    out.Line("#include \"zeze/app/module.h\"");
+    out.Line("#include \"zeze/app/module.h\"\n#include \"zeze/base/result_code.h\"");
     if (!tables_.empty()) {
       out.Line("#include \"zeze/transaction/table.h\"");
       out.Line("#include \"zeze/transaction/table_descriptor.h\"");
@@ -62,7 +62,7 @@ class ModuleEmitter {
   std::string EmitSource() {
     CodeWriter out;
     out.Line("#include \"{}.module.h\"\n", PathOf(module_.full_name));
-    out.Line("#include \"zeze/app/protocol_call.h\"\n#include \"zeze/transaction/result_code.h\"");
+    out.Line("#include \"zeze/app/protocol_call.h\"\n#include \"zeze/base/result_code.h\"");
     if (!handled_.empty()) {
       out.Line("#include \"zeze/app/session.h\"");
       out.Line("#include \"zeze/transaction/transaction.h\"");
@@ -157,7 +157,7 @@ class ModuleEmitter {
     out.Blank();
     out.Line("  // A result code of this module, unique in the solution.");
     out.Line("  static constexpr std::int64_t ErrorCode(std::int32_t code) {{");
-    out.Line("    return (std::int64_t{{kModuleId}} << 32) | static_cast<std::uint32_t>(code);");
+    out.Line("    return zeze::ModuleErrorCode(kModuleId, code);");
     out.Line("  }}");
     for (const Protocol* protocol : handled_) EmitHandler(out, *protocol);
     EmitMissing(out);

@@ -77,7 +77,7 @@ class ModuleGreeting final : public ModuleGreetingBase {
 
 constexpr std::string_view kModuleSource = R"(#include "ModuleGreeting.h"
 
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 
 namespace @NAME@::Greeting {
 
@@ -106,8 +106,8 @@ constexpr std::string_view kMain =
 
 #include "zeze/app/application.h"
 #include "zeze/app/session.h"
+#include "zeze/base/result_code.h"
 #include "zeze/config/config.h"
-#include "zeze/transaction/result_code.h"
 
 #include "ModuleGreeting.h"
 

@@ -57,7 +57,7 @@ std::string ModuleSource(const Plan& plan, const Module& module) {
   const std::string name = UserClass(module);
   std::string text = fmt::format(
       "#include \"{0}.h\"\n\n"
-      "#include \"zeze/transaction/result_code.h\"\n\n"
+      "#include \"zeze/base/result_code.h\"\n\n"
       "namespace {1} {{\n\n"
       "zeze::Result<void> {2}::Start(zeze::Application&) {{ return {{}}; }}\n\n"
       "void {2}::Stop(zeze::Application&) {{}}\n",

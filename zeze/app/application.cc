@@ -27,6 +27,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/scheduler.h"
 #include "zeze/base/shell_command.h"
 #include "zeze/base/stop_signals.h"
@@ -46,7 +47,6 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/xml/diagnostics.h"
 

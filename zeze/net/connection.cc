@@ -10,10 +10,10 @@
 
 #include "zeze/base/check.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
-#include "zeze/net/rpc_code.h"
 #include "zeze/net/service.h"
 #include "zeze/serialize/byte_writer.h"
 
@@ -53,8 +53,8 @@ Responder::~Responder() {
 void Responder::Abandon() {
   if (answered()) return;
   // Nobody is left to hear of a failure.
-  static_cast<void>(
-      AnswerEmpty(std::uncaught_exceptions() > 0 ? rpc_code::kException : rpc_code::kCanceled));
+  static_cast<void>(AnswerEmpty(std::uncaught_exceptions() > 0 ? result_code::kException
+                                                               : result_code::kCancelException));
 }
 
 Result<void> Responder::AnswerEmpty(std::int64_t result_code) {

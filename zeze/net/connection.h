@@ -155,7 +155,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                   PayloadWriter payload) = 0;
   virtual Result<void> SendRequest(const ProtocolDescriptor& protocol, const CallOptions& options,
                                    PayloadWriter payload, RawCompletion completion) = 0;
-  // If no peer could read the payload, an answer with rpc_code::kException is sent instead.
+  // If no peer could read the payload, an answer with result_code::kException is sent instead.
   virtual Result<void> SendAnswer(const ProtocolDescriptor& protocol, std::int64_t session_id,
                                   std::int64_t result_code, PayloadWriter payload) = 0;
 

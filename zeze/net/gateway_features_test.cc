@@ -10,12 +10,12 @@
 
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/net_address.h"
 #include "zeze/net/peer_messages.h"
-#include "zeze/net/rpc_code.h"
 #include "zeze/net/service.h"
 #include "zeze/net/service_options.h"
 #include "zeze/net/testing/echo_protocol.h"
@@ -121,7 +121,7 @@ TEST(Service, CountsAndIgnoresMessagesOfThePeersOwnModules) {
   const std::optional<Frame> answer = peer.ReadFrame();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->session_id, 5);
-  EXPECT_EQ(answer->result_code, rpc_code::kNotImplemented);
+  EXPECT_EQ(answer->result_code, result_code::kNotImplement);
 
   // A request in place of a one-way message would wait for its answer.
   ByteWriter wrong;

@@ -5,7 +5,7 @@
 // that our service manager does not offer. Nobody waits for an answer to them, so a service that
 // has no handler for one counts it (Service::Statistics::peer_messages) and goes on, where another
 // unknown message closes the connection. Requests of Threading, the module of those locks, are
-// answered with rpc_code::kNotImplemented.
+// answered with result_code::kNotImplement.
 
 #pragma once
 

@@ -13,9 +13,9 @@
 
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/unique_function.h"
 #include "zeze/net/protocol.h"
-#include "zeze/net/rpc_code.h"
 #include "zeze/serialize/byte_reader.h"
 
 namespace zeze {
@@ -99,7 +99,7 @@ class Request {
   std::int64_t request_code() const { return request_code_; }
 
   Result<void> Answer(const typename P::Result& result) {
-    return responder_.Answer(rpc_code::kSuccess, result);
+    return responder_.Answer(result_code::kSuccess, result);
   }
   Result<void> Answer(std::int64_t result_code, const typename P::Result& result) {
     return responder_.Answer(result_code, result);
@@ -160,7 +160,7 @@ bool DecodeReply(const RawReply& raw, RpcReply<P>& reply) {
     reply.result = {};
     return true;
   }
-  reply = RpcReply<P>{.outcome = RpcOutcome::kBadAnswer, .result_code = rpc_code::kException};
+  reply = RpcReply<P>{.outcome = RpcOutcome::kBadAnswer, .result_code = result_code::kException};
   return false;
 }
 

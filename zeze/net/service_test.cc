@@ -268,7 +268,7 @@ TEST(Service, TimesCallsOutAndDropsLateAnswers) {
   clock.Advance(seconds(3));
   ASSERT_TRUE(ended.WaitFor(1));
   EXPECT_EQ(got.outcome, RpcOutcome::kTimedOut);
-  EXPECT_EQ(got.result_code, rpc_code::kTimeout);
+  EXPECT_EQ(got.result_code, result_code::kTimeout);
 
   // Its answer comes now, in front of that to the next call, and harms nobody.
   {

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/redo/redo_alarm.h"
 #include "zeze/redo/redo_store.h"
 #include "zeze/redo/run_task.h"
@@ -117,7 +118,7 @@ TEST_F(RedoQueueClientTest, ATaskWhoseAnswerIsLostIsNotDoneAgain) {
 }
 
 TEST_F(RedoQueueClientTest, PeerDefect31ARefusalDoesNotStallTheQueue) {
-  server->Refuse(12, redo::code::kHandlerRefused);
+  server->Refuse(12, result_code::kLogicError);
   Open();
   MustAdd("a");
 
@@ -250,7 +251,7 @@ TEST_F(RedoQueueClientTest, ASkippedTaskIsLeftOut) {
 }
 
 TEST_F(RedoQueueClientTest, SaysWhenTheBacklogGrowsOld) {
-  server->Refuse(1'000'000, redo::code::kNoHandler);
+  server->Refuse(1'000'000, result_code::kNotImplement);
   Open({.age_before_alarm = milliseconds(1)});
   MustAdd("a");
 
@@ -262,7 +263,7 @@ TEST_F(RedoQueueClientTest, SaysWhenTheBacklogGrowsOld) {
 }
 
 TEST_F(RedoQueueClientTest, RefusesMoreThanItsBacklogMayBe) {
-  server->Refuse(1'000'000, redo::code::kNoHandler);
+  server->Refuse(1'000'000, result_code::kNotImplement);
   Open({.backlog_max = 2});
   MustAdd("a");
   MustAdd("b");

@@ -1,7 +1,7 @@
 // RunTask: the one rpc between a RedoQueueClient and a server, and what both compute alike.
 //
 //   connection->CallAndWait<redo::RunTask>({.queue = "recharge", .prev_task_id = redo::kOnlyAsk});
-//   // -13 with the last task that the server has done.
+//   // result_code::kErrorRequestId with the last task that the server has done.
 //
 // The same bytes as the generated Zeze.Builtin.RedoQueue.RunTask, without what that needs: a client
 // is no application.
@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "zeze/base/result_code.h"
 #include "zeze/bean/field.h"
 #include "zeze/net/protocol.h"
 #include "zeze/serialize/binary.h"
@@ -25,19 +26,16 @@ inline constexpr std::int32_t kModuleId = 11010;
 // As prev_task_id it fits no queue: the server answers with its last task and does nothing.
 inline constexpr std::int64_t kOnlyAsk = -1;
 
-// What a server answers besides 0. Those of Zeze 1.6 first.
+// What a server answers besides the common result codes: kSuccess; kErrorRequestId, a task that does
+// not follow the last one, which the answer names; kNotImplement, no handler for its type;
+// kLogicError, the handler says no; kException, it throws.
 namespace code {
-inline constexpr std::int64_t kException = -1;
-inline constexpr std::int64_t kNoHandler = -3;
-inline constexpr std::int64_t kHandlerRefused = -6;
-inline constexpr std::int64_t kNotNext = -13;  // The answer says which task was the last.
-
 // The tasks that the server has done were of another store: this client has lost its own.
-inline constexpr std::int64_t kOtherStore = (std::int64_t{kModuleId} << 32) | 1;
+inline constexpr std::int64_t kOtherStore = ModuleErrorCode(kModuleId, 1);
 // They were of this store, but others: it was restored from a copy, or runs twice.
-inline constexpr std::int64_t kOtherHistory = (std::int64_t{kModuleId} << 32) | 2;
+inline constexpr std::int64_t kOtherHistory = ModuleErrorCode(kModuleId, 2);
 // The task has failed too often; the queue stands still until an operator of the server resumes it.
-inline constexpr std::int64_t kStopped = (std::int64_t{kModuleId} << 32) | 3;
+inline constexpr std::int64_t kStopped = ModuleErrorCode(kModuleId, 3);
 }  // namespace code
 
 // From 101 on: only between a client and a server of zeze; others ignore it.

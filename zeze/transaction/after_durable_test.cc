@@ -12,10 +12,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/engine_test.h"
 

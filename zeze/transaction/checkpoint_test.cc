@@ -19,12 +19,12 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/watchdog.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/engine_test.h"
 

@@ -12,13 +12,13 @@
 #include <fmt/core.h>
 
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/record.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

@@ -11,9 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/testing/engine_test.h"
 
 namespace zeze {

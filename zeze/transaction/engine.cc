@@ -20,6 +20,7 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/storage/cluster.h"
 #include "zeze/storage/storage.h"
@@ -30,7 +31,6 @@
 #include "zeze/transaction/reclaimer.h"
 #include "zeze/transaction/record.h"
 #include "zeze/transaction/record_map.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

@@ -12,9 +12,9 @@
 #include <cstdint>
 
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

@@ -1,52 +1,5 @@
-// Result codes of procedures, as they travel on the wire. 0 commits, everything else rolls back.
-//
-//   if (gold < price) return zeze::ModuleErrorCode(kModuleId, kNotEnoughGold);
-//   return zeze::result_code::kSuccess;
+// Result codes are in zeze/base; modules that were written before still include them from here.
 
 #pragma once
 
-#include <cstdint>
-
-namespace zeze {
-
-// The numbers are part of the protocol: append, never renumber.
-namespace result_code {
-
-inline constexpr std::int64_t kSuccess = 0;
-inline constexpr std::int64_t kException = -1;
-inline constexpr std::int64_t kTooManyTry = -2;
-inline constexpr std::int64_t kNotImplement = -3;
-inline constexpr std::int64_t kUnknown = -4;
-inline constexpr std::int64_t kErrorSavepoint = -5;
-inline constexpr std::int64_t kLogicError = -6;
-inline constexpr std::int64_t kRedoAndRelease = -7;
-inline constexpr std::int64_t kAbortException = -8;
-inline constexpr std::int64_t kProviderNotExist = -9;
-inline constexpr std::int64_t kTimeout = -10;
-inline constexpr std::int64_t kCancelException = -11;
-inline constexpr std::int64_t kDuplicateRequest = -12;
-inline constexpr std::int64_t kErrorRequestId = -13;
-inline constexpr std::int64_t kErrorSendFail = -14;
-inline constexpr std::int64_t kRaftRetry = -15;
-inline constexpr std::int64_t kRaftApplied = -16;
-inline constexpr std::int64_t kRaftExpired = -17;
-inline constexpr std::int64_t kClosed = -18;
-inline constexpr std::int64_t kBusy = -19;
-inline constexpr std::int64_t kAuthFail = -20;
-
-}  // namespace result_code
-
-// A module's own code, unique in the solution: module id above, code below.
-constexpr std::int64_t ModuleErrorCode(std::int32_t module_id, std::int32_t code) {
-  return (std::int64_t{module_id} << 32) | static_cast<std::uint32_t>(code);
-}
-
-constexpr std::int32_t ModuleOfErrorCode(std::int64_t code) {
-  return static_cast<std::int32_t>(code >> 32);
-}
-
-constexpr std::int32_t CodeOfErrorCode(std::int64_t code) {
-  return static_cast<std::int32_t>(code & 0xffffffff);
-}
-
-}  // namespace zeze
+#include "zeze/base/result_code.h"  // IWYU pragma: export

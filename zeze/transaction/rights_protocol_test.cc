@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/testing/engine_test.h"
 #include "zeze/transaction/testing/protocol_fixture.h"
 

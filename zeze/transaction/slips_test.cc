@@ -16,6 +16,7 @@
 
 #include "zeze/base/executor.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/dynamic.h"
@@ -24,7 +25,6 @@
 #include "zeze/bean/sorted_map.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/beans.h"
 #include "zeze/transaction/testing/engine_test.h"

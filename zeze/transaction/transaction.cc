@@ -20,6 +20,7 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
@@ -28,7 +29,6 @@
 #include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/record.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {

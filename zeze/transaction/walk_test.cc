@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/bean/codec.h"
 #include "zeze/serialize/byte_writer.h"
@@ -21,7 +22,6 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/key_range.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/engine_test.h"
 

@@ -319,7 +319,7 @@ export class ZezeClient implements Link {
       } else if (this.#state === "closed" || this.#state === "kicked") {
         call.fail("notSent", ResultCode.Closed, `the client is ${this.#state}`);
       } else if (!this.#queue.addCall(call)) {
-        call.fail("notSent", ResultCode.SendFail, "too many messages wait for a connection");
+        call.fail("notSent", ResultCode.ErrorSendFail, "too many messages wait for a connection");
       }
     });
   }

@@ -100,12 +100,12 @@ export class Connection {
   submit(call: PendingCall): void {
     if (this.#calls.size >= this.#limits.pendingCallsMax) {
       const problem = `${this.#calls.size} calls are waiting for their answers already`;
-      call.fail("notSent", ResultCode.SendFail, problem);
+      call.fail("notSent", ResultCode.ErrorSendFail, problem);
       return;
     }
     const problem = this.#whyNotSent(call.frame);
     if (problem !== "") {
-      call.fail("notSent", this.isOpen ? ResultCode.SendFail : ResultCode.Closed, problem);
+      call.fail("notSent", this.isOpen ? ResultCode.ErrorSendFail : ResultCode.Closed, problem);
       return;
     }
     call.sent = true;

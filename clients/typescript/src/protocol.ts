@@ -34,15 +34,26 @@ export function errorCode(moduleId: number, code: number): bigint {
   return protocolTypeId(moduleId, code);
 }
 
-/** The result codes of the framework. They travel: never renumbered. */
+/** The framework's result codes, those of zeze/base/result_code.h. They travel: never renumbered. */
 export const ResultCode = {
   Success: 0n,
   Exception: -1n,
+  TooManyTry: -2n,
   NotImplement: -3n,
+  Unknown: -4n,
+  ErrorSavepoint: -5n,
+  LogicError: -6n,
+  RedoAndRelease: -7n,
+  AbortException: -8n,
   ProviderNotExist: -9n,
   Timeout: -10n,
-  Cancel: -11n,
-  SendFail: -14n,
+  CancelException: -11n,
+  DuplicateRequest: -12n,
+  ErrorRequestId: -13n,
+  ErrorSendFail: -14n,
+  RaftRetry: -15n,
+  RaftApplied: -16n,
+  RaftExpired: -17n,
   Closed: -18n,
   Busy: -19n,
   AuthFail: -20n,

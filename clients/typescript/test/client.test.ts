@@ -375,7 +375,7 @@ test("everything that waits has a bound", async () => {
     frameBytesMax: 1500,
   });
   const { client } = world;
-  const notSent = { outcome: "notSent", resultCode: ResultCode.SendFail } as const;
+  const notSent = { outcome: "notSent", resultCode: ResultCode.ErrorSendFail } as const;
   await rejects(client.call(Game.Login, login("x".repeat(1000))), notSent);
   assert.equal(client.send(Game.Say, login("x".repeat(1000))), false);
   const calls = [client.call(Game.Login, login("a")), client.call(Game.Login, login("b"))];

@@ -29,6 +29,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
@@ -37,7 +38,6 @@
 #include "zeze/net/rpc.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 

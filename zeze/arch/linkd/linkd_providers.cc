@@ -25,6 +25,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
@@ -35,7 +36,6 @@
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/type_code.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 

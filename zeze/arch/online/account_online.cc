@@ -17,7 +17,7 @@
 #include "zeze/arch/online/logins.h"
 #include "zeze/arch/provider/links.h"
 #include "zeze/base/result.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

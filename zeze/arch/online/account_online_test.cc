@@ -19,8 +19,8 @@
 #include "zeze/arch/online/testing/fake_links.h"
 #include "zeze/arch/provider/provider_session.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/config/config.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 #include "zeze/xml/diagnostics.h"
 

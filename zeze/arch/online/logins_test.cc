@@ -21,10 +21,10 @@
 #include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/net/frame.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

@@ -17,8 +17,8 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/testing/fake_links.h"
 #include "zeze/arch/provider/provider_session.h"
+#include "zeze/base/result_code.h"
 #include "zeze/storage/testing/temp_directory.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

@@ -20,12 +20,12 @@
 #include "zeze/arch/online_timer/account_timers.h"
 #include "zeze/arch/online_timer/role_timers.h"
 #include "zeze/arch/online_timer/testing/login_timers_fixture.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

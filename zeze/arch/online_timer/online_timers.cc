@@ -19,12 +19,12 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/map.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_retry.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

@@ -12,9 +12,9 @@
 #include "zeze/arch/online_timer/login_timer.h"
 #include "zeze/arch/online_timer/login_timer_wire.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

@@ -15,10 +15,10 @@
 #include "zeze/base/log.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/bean/codec.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

@@ -23,8 +23,8 @@
 #include "zeze/arch/provider/testing/provider_fixture.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/frame.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

@@ -17,11 +17,11 @@
 #include "zeze/arch/provider/testing/provider_fixture.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/rpc.h"
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/serialize/byte_reader.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

@@ -22,13 +22,13 @@
 #include "zeze/arch/provider/testing/provider_fixture.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

@@ -27,6 +27,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/text.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/net/acceptor.h"
@@ -39,7 +40,6 @@
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/service_list.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 

@@ -18,6 +18,7 @@
 #include "zeze/app/session.h"
 #include "zeze/arch/redirect/redirect.h"
 #include "zeze/arch/redirect/testing/redirect_cluster.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/hex.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
@@ -27,7 +28,6 @@
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

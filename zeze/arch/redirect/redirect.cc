@@ -27,6 +27,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/io_threads.h"
@@ -37,7 +38,6 @@
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch {

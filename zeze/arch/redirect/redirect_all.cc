@@ -21,9 +21,9 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/rpc.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 

@@ -16,8 +16,8 @@
 #include "zeze/arch/redirect/redirect.h"
 #include "zeze/arch/redirect/testing/redirect_cluster.h"
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/wait_group.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

@@ -13,11 +13,11 @@
 
 namespace zeze::arch {
 
-// Codes that the framework gives; they travel: never renumber. A method's own codes are negative
-// ones or those of ModuleErrorCode, so that they cannot be mistaken for these.
+// Codes of the rpc between servers, besides those of result_code; they travel: never renumber. A
+// method's own codes are negative ones or those of ModuleErrorCode, so that they cannot be mistaken
+// for these.
 namespace redirect_code {
 
-inline constexpr std::int64_t kSuccess = 0;
 inline constexpr std::int64_t kMethodNotFound = 1;  // The server does not have it.
 inline constexpr std::int64_t kException = 2;       // A method outside a transaction threw.
 inline constexpr std::int64_t kError = 3;           // Parameters or result cannot be understood.

@@ -22,11 +22,11 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/rpc.h"
 #include "zeze/net/service_options.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 
@@ -256,8 +256,8 @@ const RedirectEntry* Redirect::Impl::FindByName(const std::string& full_name, st
   const auto found = by_name_.find(full_name);
   code = found == by_name_.end() || !found->second->is_here() ? redirect_code::kMethodNotFound
          : found->second->version != version                  ? redirect_code::kVersion
-                                                              : redirect_code::kSuccess;
-  if (code == redirect_code::kSuccess) return found->second;
+                                                              : result_code::kSuccess;
+  if (code == result_code::kSuccess) return found->second;
   ++unknown_methods_;
   ZEZE_LOG_WARNING_EVERY(std::chrono::seconds(1),
                          "another server calls {} in version {}, which is not here", full_name,

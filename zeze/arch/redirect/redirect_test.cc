@@ -20,8 +20,8 @@
 
 #include "zeze/arch/redirect/testing/redirect_cluster.h"
 #include "zeze/arch/ring/hash_ring.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/wait_group.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "zeze/app/application.h"
 #include "zeze/base/check.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/base/thread_pool.h"
@@ -25,7 +26,6 @@
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/testing/temp_directory.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/fake_coherence.h"
 

@@ -23,6 +23,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/collections/queue/any_queue.h"
@@ -33,7 +34,6 @@
 #include "zeze/serialize/binary.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/patient_call.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

@@ -35,6 +35,7 @@
 #include "zeze/app/module.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/components/rank/rank_board.h"
 #include "zeze/components/rank/rank_group.h"
@@ -45,7 +46,6 @@
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
 

@@ -23,11 +23,11 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/rank/rank.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/testing/temp_directory.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

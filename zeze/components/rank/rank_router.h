@@ -11,7 +11,7 @@
 #include <string>
 
 #include "zeze/app/application.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 
 namespace zeze {
 

@@ -23,6 +23,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/config/config.h"
 #include "zeze/net/acceptor.h"
@@ -34,7 +35,6 @@
 #include "zeze/net/service_settings.h"
 #include "zeze/redo/redo_alarm.h"
 #include "zeze/redo/run_task.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

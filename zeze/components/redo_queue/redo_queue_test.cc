@@ -20,6 +20,7 @@
 #include "zeze/app/application.h"
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/codec.h"
 #include "zeze/components/redo_queue/redo_queue_server.h"
@@ -33,7 +34,6 @@
 #include "zeze/redo/run_task.h"
 #include "zeze/redo/testing/redo_alarms.h"
 #include "zeze/storage/testing/temp_directory.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/beans.h"
 

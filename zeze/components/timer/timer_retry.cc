@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "zeze/base/function_ref.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

@@ -11,9 +11,9 @@
 #include "zeze/base/check.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/timer_plan.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

@@ -21,6 +21,7 @@
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"
@@ -31,7 +32,6 @@
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

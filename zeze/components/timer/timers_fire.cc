@@ -14,12 +14,12 @@
 #include "zeze/app/application.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/timer/alarm_clock.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_retry.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

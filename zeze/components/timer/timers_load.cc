@@ -15,6 +15,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/timer/alarm_clock.h"
 #include "zeze/components/timer/timer_plan.h"
 #include "zeze/components/timer/timer_ring.h"
@@ -22,7 +23,6 @@
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

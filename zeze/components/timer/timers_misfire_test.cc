@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/transaction/result_code.h"

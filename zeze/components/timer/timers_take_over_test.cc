@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "Zeze/Builtin/AutoKey.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/components/timer/timers.h"

@@ -20,6 +20,7 @@
 
 #include "Zeze/Builtin/AutoKey.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/captured_log.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/any_bean.h"

@@ -14,11 +14,11 @@
 #include <gtest/gtest.h>
 
 #include "zeze/base/clock.h"
+#include "zeze/base/result_code.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/storage/testing/temp_directory.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/testing/gate.h"
 
 namespace zeze {

@@ -24,6 +24,7 @@
 #include "zeze/net/handshake.h"
 #include "zeze/net/internal/arrival_queue.h"
 // NOLINTNEXTLINE(misc-include-cleaner): the class behind connector_impl_.
+#include "zeze/base/result_code.h"
 #include "zeze/net/internal/connector_impl.h"
 #include "zeze/net/internal/io_loop.h"
 #include "zeze/net/internal/keep_alive.h"
@@ -34,7 +35,6 @@
 #include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
-#include "zeze/net/rpc_code.h"
 #include "zeze/net/service_options.h"
 #include "zeze/serialize/byte_writer.h"
 
@@ -290,7 +290,7 @@ void ConnectionImpl::FinishClose() {
   socket_.Close();
   ZEZE_LOG_DEBUG("{}: closed: {}", Describe(), reason);
   for (RpcTable::Call& call : calls) {
-    const RawReply reply{.outcome = RpcOutcome::kClosed, .result_code = rpc_code::kClosed};
+    const RawReply reply{.outcome = RpcOutcome::kClosed, .result_code = result_code::kClosed};
     static_cast<void>(EndCall(std::move(call), reply, 0));
   }
   if (connector_impl_ != nullptr) {
@@ -373,7 +373,7 @@ void ConnectionImpl::OnDeadline(std::chrono::nanoseconds now) {
   }
   BeginTurn();
   for (RpcTable::Call& call : expired) {
-    const RawReply reply{.outcome = RpcOutcome::kTimedOut, .result_code = rpc_code::kTimeout};
+    const RawReply reply{.outcome = RpcOutcome::kTimedOut, .result_code = result_code::kTimeout};
     static_cast<void>(EndCall(std::move(call), reply, 0));
   }
   CheckKeepAlive(now);

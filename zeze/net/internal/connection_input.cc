@@ -22,6 +22,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/handshake.h"
 #include "zeze/net/internal/arrival_queue.h"
@@ -33,7 +34,6 @@
 #include "zeze/net/protocol.h"
 #include "zeze/net/proxy_header.h"
 #include "zeze/net/rpc.h"
-#include "zeze/net/rpc_code.h"
 #include "zeze/net/service_options.h"
 #include "zeze/serialize/byte_writer.h"
 
@@ -369,7 +369,7 @@ Result<void> ConnectionImpl::OnPeerMessage(const Frame& frame) {
   if (!known->is_rpc) return {};
   const ProtocolDescriptor protocol{
       .module_id = frame.module_id, .protocol_id = frame.protocol_id, .is_rpc = true};
-  return SendAnswer(protocol, frame.session_id, rpc_code::kNotImplemented,
+  return SendAnswer(protocol, frame.session_id, result_code::kNotImplement,
                     [](ByteWriter& out) { out.WriteEnd(); });
 }
 
@@ -379,7 +379,7 @@ Result<void> ConnectionImpl::AnswerWithoutHandler(const HandlerEntry& entry, con
                  fmt::format("nobody handles {} here", entry.protocol->full_name));
   }
   if (!entry.protocol->is_rpc) return {};
-  return SendAnswer(*entry.protocol, frame.session_id, rpc_code::kNotImplemented,
+  return SendAnswer(*entry.protocol, frame.session_id, result_code::kNotImplement,
                     [](ByteWriter& out) { out.WriteEnd(); });
 }
 

@@ -16,6 +16,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/internal/connection_impl.h"
@@ -23,7 +24,6 @@
 #include "zeze/net/internal/websocket_codec.h"
 #include "zeze/net/protocol.h"
 #include "zeze/net/rpc.h"
-#include "zeze/net/rpc_code.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/serialize/type_code.h"
 
@@ -180,7 +180,7 @@ Result<void> ConnectionImpl::Answer(const ProtocolDescriptor& protocol, std::int
   if (!queued.ok() && queued.error().code() == ErrorCode::kInvalidArgument) {
     // The peer waits for an answer all the same.
     Result<void> told = Answer(
-        protocol, session_id, rpc_code::kException, [](ByteWriter& out) { out.WriteEnd(); },
+        protocol, session_id, result_code::kException, [](ByteWriter& out) { out.WriteEnd(); },
         may_wait);
     return told.ok() ? queued : told;
   }

@@ -18,6 +18,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/text.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/connector.h"
@@ -260,7 +261,7 @@ RedoQueueClient::Sender::Next RedoQueueClient::Sender::Ask() {
   }
   const redo::Answer& answer = reply.value().result;
   if (redo::HaltsQueue(reply.value().result_code)) return Halt(reply.value().result_code, answer);
-  if (reply.value().result_code != redo::code::kNotNext) {
+  if (reply.value().result_code != result_code::kErrorRequestId) {
     return Trouble(Next::kBackOff, fmt::format("{} answers the question how far the queue is "
                                                "with code {}",
                                                server_name(), reply.value().result_code));
@@ -529,7 +530,7 @@ std::optional<RedoQueueClient::Sender::Next> RedoQueueClient::Sender::Take(const
     }
   }
   if (redo::HaltsQueue(answer.result_code)) return Halt(answer.result_code, answer.result);
-  if (answer.result_code == 0 || answer.result_code == redo::code::kNotNext) {
+  if (answer.result_code == 0 || answer.result_code == result_code::kErrorRequestId) {
     // The server has moved meanwhile: through an earlier connection, or an operator set it back.
     return asked_in_vain_++ == 0 ? Next::kAsk : Next::kBackOff;
   }

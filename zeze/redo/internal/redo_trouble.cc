@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "zeze/base/result_code.h"
 #include "zeze/redo/run_task.h"
 
 namespace zeze::redo {
@@ -15,9 +16,9 @@ bool HaltsQueue(std::int64_t code) {
 
 std::string ExplainRefusal(std::int64_t code, const std::string& server, std::int64_t task_id) {
   std::string why = fmt::format("with code {}", code);
-  if (code == redo::code::kNoHandler) why = "because it has no handler for its type";
-  if (code == redo::code::kHandlerRefused) why = "because its handler says no";
-  if (code == redo::code::kException) why = "because its handler throws";
+  if (code == result_code::kNotImplement) why = "because it has no handler for its type";
+  if (code == result_code::kLogicError) why = "because its handler says no";
+  if (code == result_code::kException) why = "because its handler throws";
   if (code == redo::code::kStopped) why = "because it has failed too often: the queue is stopped";
   return fmt::format("{} refuses task {} {}", server, task_id, why);
 }

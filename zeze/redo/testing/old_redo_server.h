@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/net/service.h"
 #include "zeze/net/tls.h"
@@ -102,7 +103,7 @@ class OldRedoServer {
     if (task.prev_task_id >= 0) ++requests_;
     changed_.NotifyAll();
     if (task.prev_task_id != last_id_) {
-      static_cast<void>(request.Answer(redo::code::kNotNext, {.task_id = last_id_}).ok());
+      static_cast<void>(request.Answer(result_code::kErrorRequestId, {.task_id = last_id_}).ok());
       return;
     }
     if (refuse_ > 0) {

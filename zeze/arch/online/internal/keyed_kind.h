@@ -24,7 +24,7 @@
 #include "zeze/arch/online/internal/server_logins.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
 

@@ -23,8 +23,8 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/builtin/notify_hash.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

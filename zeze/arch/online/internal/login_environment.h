@@ -19,8 +19,8 @@
 #include "zeze/arch/provider/links.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
 

@@ -11,7 +11,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

@@ -22,7 +22,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
-#include "zeze/transaction/result_code.h"
+#include "zeze/base/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

@@ -10,9 +10,9 @@
 #include "zeze/arch/online/internal/login_kind.h"
 #include "zeze/arch/online/login.h"
 #include "zeze/base/log.h"
+#include "zeze/base/result_code.h"
 #include "zeze/builtin/notify_hash.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

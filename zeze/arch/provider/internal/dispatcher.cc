@@ -25,6 +25,7 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/task_one_by_one_by_key.h"
 #include "zeze/base/wait_group.h"
 #include "zeze/net/frame.h"
@@ -34,7 +35,6 @@
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

@@ -15,9 +15,9 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

@@ -12,8 +12,8 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch::internal {
 

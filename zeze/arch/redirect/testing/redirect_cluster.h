@@ -35,6 +35,7 @@
 #include "zeze/base/clock.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/thread_pool.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_agent.h"
@@ -42,7 +43,6 @@
 #include "zeze/serialize/binary.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/storage.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/beans.h"
 

@@ -9,13 +9,13 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/components/collections/queue/any_queue.h"
 #include "zeze/components/collections/queue/queue.h"
 #include "zeze/registry/messages.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/patient_call.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {

@@ -17,11 +17,11 @@
 #include "zeze/app/application.h"
 #include "zeze/base/check.h"
 #include "zeze/base/mutex.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/testing/manual_clock.h"
 #include "zeze/components/auto_key/auto_key.h"
 #include "zeze/components/timer/timers.h"
 #include "zeze/storage/testing/temp_directory.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/table_descriptor.h"
 
