@@ -8,6 +8,9 @@
 #     TARGET name        a library to make; or a target that exists, which then gets the code
 #     SOLUTION files     schemas; what they import or include is found and followed
 #     [PROJECT name]     which project; default: the only one with platform="cxx", else everything
+#     [ONLY messages|modules]  beans and protocols, for programs that are no servers: needs
+#                    zeze::bean and zeze::net; or the base classes of modules, for a target that
+#                    links one with the messages. Default: both, which needs zeze::app
 #     [SHARDS count]     files to compile in parallel, 1 by default: more for a large schema
 #     [OUT directory]    default: zeze_gen/<target> in the build directory
 #     [STRICT]           warnings of the generator are errors
@@ -18,7 +21,7 @@
 # a schema or the generator changes, and files whose bytes stay the same are not touched, so only
 # what really changed is compiled again.
 function(zeze_generate)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "STRICT;FROZEN" "TARGET;PROJECT;SHARDS;OUT"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "STRICT;FROZEN" "TARGET;PROJECT;ONLY;SHARDS;OUT"
     "SOLUTION;OPTIONS")
   if(NOT arg_TARGET OR NOT arg_SOLUTION)
     message(FATAL_ERROR "zeze_generate needs TARGET and SOLUTION, for example "
@@ -26,6 +29,12 @@ function(zeze_generate)
   endif()
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "zeze_generate(TARGET ${arg_TARGET}): unknown ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(layers app)
+  if(arg_ONLY STREQUAL "messages")
+    set(layers bean net)
+  elseif(arg_ONLY AND NOT arg_ONLY STREQUAL "modules")
+    message(FATAL_ERROR "zeze_generate(TARGET ${arg_TARGET}): ONLY is messages or modules")
   endif()
   if(NOT arg_SHARDS)
     set(arg_SHARDS 1)
@@ -54,6 +63,9 @@ function(zeze_generate)
   set(options --out ${arg_OUT} --shards ${arg_SHARDS} --tracks 16 --quiet)
   if(arg_PROJECT)
     list(APPEND options --project ${arg_PROJECT})
+  endif()
+  if(arg_ONLY)
+    list(APPEND options --only ${arg_ONLY})
   endif()
   if(arg_STRICT)
     list(APPEND options --strict)
@@ -102,7 +114,8 @@ function(zeze_generate)
   target_sources(${arg_TARGET} PRIVATE ${shards} ${tracks} ${stamp})
   add_dependencies(${arg_TARGET} ${generate})
   target_include_directories(${arg_TARGET} ${scope} $<BUILD_INTERFACE:${arg_OUT}>)
-  target_link_libraries(${arg_TARGET} ${scope} zeze::app)
+  list(TRANSFORM layers PREPEND zeze::)
+  target_link_libraries(${arg_TARGET} ${scope} ${layers})
   # In the tree of zeze itself: its warnings and sanitizers.
   if(TARGET zeze_build_options)
     target_link_libraries(${arg_TARGET} PRIVATE $<BUILD_INTERFACE:zeze_build_options>)

@@ -84,6 +84,26 @@ function(zeze_testing_kit layer)
   install(TARGETS ${kit} EXPORT zezeTargets FILE_SET HEADERS)
 endfunction()
 
+# zeze_install_generated(messages|modules): the headers of a layer that is generated from
+# zeze/messages/solution.xml. They are generated once more: those of the build include files by which
+# Ninja notices changes (see zeze_generate), and those have no place in a prefix.
+function(zeze_install_generated part)
+  set(solution ${PROJECT_SOURCE_DIR}/zeze/messages/solution.xml)
+  set(installed ${CMAKE_CURRENT_BINARY_DIR}/installed)
+  set(stamp ${installed}/generated.stamp)
+  add_custom_command(
+    OUTPUT ${stamp}
+    COMMAND zeze_gen_tool gen ${solution} --out ${installed} --only ${part} --quiet
+      --depfile ${stamp}.d --stamp ${stamp}
+    DEPENDS ${solution} zeze_gen_tool
+    DEPFILE ${stamp}.d
+    COMMENT "zeze gen ${part}, to be installed"
+    VERBATIM)
+  add_custom_target(zeze_installed_${part} ALL DEPENDS ${stamp})
+  install(DIRECTORY ${installed}/Zeze
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+endfunction()
+
 # zeze_test(NAME sources... LIBRARIES targets... [LABEL unit|integration|slow] [TIMEOUT seconds]
 #           [ONE_PROCESS]):
 # a GoogleTest binary whose cases ctest runs one by one; with ONE_PROCESS it runs them all at once,

@@ -16,7 +16,7 @@ foreach(name IN LISTS made)
     RESULT_VARIABLE differs)
   if(differs)
     message(FATAL_ERROR "${expected}/${name} is out of date: run zeze gen "
-      "zeze/builtin/solution.xml --project Client --runtime ../runtime.js "
+      "zeze/messages/solution.xml --project Client --runtime ../runtime.js "
       "--out clients/typescript/src/builtin")
   endif()
 endforeach()

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/gen/emitter.h"
 #include "tools/gen/generate.h"
 #include "tools/gen/plan.h"
 
@@ -34,6 +35,15 @@ void AddGenCommand(CLI::App& app, int& exit_code) {
   command->add_option("--runtime", options->runtime,
                       "TypeScript: the module to import the client's library from (default: "
                       "zeze-client); \"./...\" is relative to --out");
+  command
+      ->add_option("--only", options->only,
+                   "C++: messages (beans and protocols, for programs that are no servers) or "
+                   "modules (their base classes, which need the messages); default: both")
+      ->type_name("PART")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, Parts>{{"messages", Parts::kMessages},
+                                                               {"modules", Parts::kModules}})
+              .description(""));
   command->add_option("--skeleton", options->skeleton,
                       "Write user-owned Module<Name>.h/.cc and main.cc here, where none are yet");
   command->add_option("--explain", options->explain,

@@ -175,9 +175,9 @@ class HeaderEmitter {
       }
     }
     for (const Protocol* protocol : unit_.protocols) {
-      ours.insert("zeze/app/protocol.h");
+      ours.insert("zeze/net/protocol.h");
       if (protocol->argument == nullptr || protocol->result == nullptr) {
-        ours.insert("zeze/app/empty_bean.h");
+        ours.insert("zeze/bean/empty_bean.h");
       }
       for (const Bean* bean : {protocol->argument, protocol->result}) {
         if (bean != nullptr && bean->is_external && !bean->header.empty())

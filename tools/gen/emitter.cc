@@ -134,9 +134,13 @@ void EmitProject(const Plan& plan, GeneratedFiles& files) {
 
 GeneratedFiles Emit(const Plan& plan, const EmitOptions& options) {
   GeneratedFiles files;
-  for (const auto& unit : plan.units) EmitUnit(*unit, files);
-  for (const Module* module : plan.modules) EmitModule(plan, *module, files);
-  EmitProject(plan, files);
+  if (options.parts != Parts::kModules) {
+    for (const auto& unit : plan.units) EmitUnit(*unit, files);
+  }
+  if (options.parts != Parts::kMessages) {
+    for (const Module* module : plan.modules) EmitModule(plan, *module, files);
+    EmitProject(plan, files);
+  }
   EmitTracks(options.tracks, files);
   EmitShards(options.shards, files);
   return files;

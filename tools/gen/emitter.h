@@ -15,7 +15,13 @@ using GeneratedFiles = std::map<std::string, std::string>;
 // What our files begin with; files that do not are never touched.
 std::string_view GeneratedMark();
 
+// Messages, that is beans and protocols, need zeze::bean and zeze::net. The base classes of
+// modules, with tables and handlers, need zeze::app and the messages, which may be in another
+// library.
+enum class Parts : unsigned char { kAll, kMessages, kModules };
+
 struct EmitOptions {
+  Parts parts = Parts::kAll;
   int shards = 1;  // Files to compile: each includes a share of the .cc files.
   // Files track_N.h that a build declares as outputs. Ninja looks at files that it does not know as
   // outputs only before it runs the generator, and the names of headers are known only after. So

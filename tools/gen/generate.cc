@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -43,7 +44,7 @@ class Run {
     std::string explanation;
     if (!options_.explain.empty()) explanation = Explain(model, options_.explain, diagnostics_);
     const Plan plan = MakePlan(model, options_.project, options_.language, diagnostics_);
-    CheckSkeleton(plan);
+    CheckLanguage(plan);
     if (diagnostics_.has_errors()) return Finish(kSchemaIsWrong);
     std::string lock_text;
     if (!PrepareLock(model, lock_text)) return Finish(kSchemaIsWrong);
@@ -105,19 +106,25 @@ class Run {
     return true;
   }
 
-  void CheckSkeleton(const Plan& plan) {
-    if (plan.language == Language::kCxx || options_.skeleton.empty()) return;
-    diagnostics_.Error({}, "--skeleton writes C++; there is nothing of the kind for TypeScript",
-                       "leave it out");
+  void CheckLanguage(const Plan& plan) {
+    if (plan.language == Language::kCxx) return;
+    const auto refuse = [&](std::string_view option) {
+      diagnostics_.Error(
+          {}, fmt::format("{} writes C++; there is nothing of the kind for TypeScript", option),
+          "leave it out");
+    };
+    if (!options_.skeleton.empty()) refuse("--skeleton");
+    if (options_.only != Parts::kAll) refuse("--only");
   }
 
   Result<WriteReport> WriteCode(const Plan& plan) {
     if (plan.language == Language::kTypeScript) {
       return WriteFiles(options_.out, EmitTypeScript(plan, options_.runtime), {".ts"});
     }
-    return WriteFiles(options_.out,
-                      Emit(plan, {.shards = options_.shards, .tracks = options_.tracks}),
-                      {".h", ".cc"});
+    return WriteFiles(
+        options_.out,
+        Emit(plan, {.parts = options_.only, .shards = options_.shards, .tracks = options_.tracks}),
+        {".h", ".cc"});
   }
 
   bool WriteAll(const Model& model, const Plan& plan, const std::string& lock_text) {

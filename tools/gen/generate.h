@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/gen/emitter.h"
 #include "tools/gen/plan.h"
 
 namespace zeze::gen {
@@ -30,6 +31,7 @@ struct GenerateOptions {
   std::string explain = {};   // Project to explain; "*" = all.
   std::string xsd = {};       // File for the XSD of the language; "-" = standard output.
   LockMode lock = LockMode::kIfPresent;
+  Parts only = Parts::kAll;
   int shards = 1;
   int tracks = 0;  // See EmitOptions.
   bool strict = false;

@@ -58,6 +58,26 @@ TEST_F(GenerateTest, WritesHeadersSourcesAndModuleBases) {
   EXPECT_THAT(Read(Path("out/shard_0.cc")), HasSubstr("#include \"Shop/Order.cc\""));
 }
 
+TEST_F(GenerateTest, MessagesAndModulesMayGoToDifferentPlaces) {
+  Write("solution.xml", kShop);
+
+  EXPECT_EQ(Go({.out = Path("messages"), .only = Parts::kMessages}), 0) << err_;
+  EXPECT_EQ(Go({.out = Path("modules"), .only = Parts::kModules}), 0) << err_;
+  EXPECT_EQ(GoToOut(), 0) << err_;
+
+  for (const char* name : {"Shop/Order.h", "Shop/Order.cc"}) {
+    EXPECT_EQ(Read(Path(std::string("messages/") + name)), Read(Path(std::string("out/") + name)));
+    EXPECT_FALSE(std::filesystem::exists(Path(std::string("modules/") + name)));
+  }
+  for (const char* name : {"Shop/Order.module.h", "Shop/Order.module.cc"}) {
+    EXPECT_EQ(Read(Path(std::string("modules/") + name)), Read(Path(std::string("out/") + name)));
+    EXPECT_FALSE(std::filesystem::exists(Path(std::string("messages/") + name)));
+  }
+  // Programs that are no servers have no application.
+  EXPECT_THAT(Read(Path("messages/Shop/Order.h")),
+              AllOf(HasSubstr("zeze/net/protocol.h"), Not(HasSubstr("zeze/app/"))));
+}
+
 TEST_F(GenerateTest, DoesNotTouchWhatDoesNotChange) {
   Write("solution.xml", kShop);
   ASSERT_EQ(GoToOut(), 0);

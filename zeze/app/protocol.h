@@ -1,6 +1,5 @@
 // ServiceDescriptor, ModuleDescriptor: what the schema says about the parts of a project; written
-// by the generator. Protocols are described in zeze/net/protocol.h, which generated code gets from
-// here.
+// by the generator. Protocols are described in zeze/net/protocol.h.
 
 #pragma once
 

@@ -14,9 +14,9 @@
 #include <memory>
 #include <type_traits>
 
-#include "zeze/app/empty_bean.h"
 #include "zeze/app/module.h"
 #include "zeze/base/check.h"
+#include "zeze/bean/empty_bean.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/serialize/byte_writer.h"
 

@@ -26,9 +26,9 @@ inline constexpr std::int32_t kModuleId = 11010;
 // As prev_task_id it fits no queue: the server answers with its last task and does nothing.
 inline constexpr std::int64_t kOnlyAsk = -1;
 
-// What a server answers besides the common result codes: kSuccess; kErrorRequestId, a task that does
-// not follow the last one, which the answer names; kNotImplement, no handler for its type;
-// kLogicError, the handler says no; kException, it throws.
+// What a server answers besides the common result codes. Of those it uses kSuccess;
+// kErrorRequestId: the task does not follow the last one, which the answer names; kNotImplement:
+// there is no handler for its type; kLogicError: the handler says no; kException: it throws.
 namespace code {
 // The tasks that the server has done were of another store: this client has lost its own.
 inline constexpr std::int64_t kOtherStore = ModuleErrorCode(kModuleId, 1);

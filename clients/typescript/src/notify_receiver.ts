@@ -18,7 +18,7 @@ export class NotifyReceiver {
     return this.#next;
   }
 
-  /** Of what was handled: servers compare it with theirs (zeze/builtin/notify_hash.h). */
+  /** Of what was handled: servers compare it with theirs (zeze/messages/notify_hash.h). */
   get hash(): bigint {
     return SAID | BigInt(this.#hash >>> 0);
   }

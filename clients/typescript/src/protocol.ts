@@ -34,7 +34,7 @@ export function errorCode(moduleId: number, code: number): bigint {
   return protocolTypeId(moduleId, code);
 }
 
-/** The framework's result codes, those of zeze/base/result_code.h. They travel: never renumbered. */
+/** The result codes of the framework: zeze/base/result_code.h. They travel: never renumbered. */
 export const ResultCode = {
   Success: 0n,
   Exception: -1n,

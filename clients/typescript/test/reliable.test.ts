@@ -32,7 +32,7 @@ const SAID = 1n << 32n;
 const LOG_IN_AFRESH = errorCode(GameOnline.moduleId, 6);
 const NOT_LOGGED_IN = errorCode(GameOnline.moduleId, 7);
 
-/** FNV-1a, as zeze/builtin/notify_hash.h has it. */
+/** FNV-1a, as zeze/messages/notify_hash.h has it. */
 function hashOf(frames: readonly Uint8Array[]): bigint {
   let hash = 2166136261n;
   for (const frame of frames) {

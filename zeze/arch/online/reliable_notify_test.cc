@@ -18,7 +18,7 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/arch/online/testing/role_servers.h"
 #include "zeze/base/result_code.h"
-#include "zeze/builtin/notify_hash.h"
+#include "zeze/messages/notify_hash.h"
 #include "zeze/net/frame.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/transaction/transaction.h"

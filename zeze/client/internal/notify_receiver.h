@@ -12,7 +12,7 @@
 #include <map>
 #include <string>
 
-#include "zeze/builtin/notify_hash.h"
+#include "zeze/messages/notify_hash.h"
 
 namespace zeze::internal {
 

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "zeze/builtin/notify_hash.h"
+#include "zeze/messages/notify_hash.h"
 
 namespace zeze::internal {
 namespace {

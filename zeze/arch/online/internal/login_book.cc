@@ -24,7 +24,7 @@
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
-#include "zeze/builtin/notify_hash.h"
+#include "zeze/messages/notify_hash.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::arch::internal {

@@ -11,7 +11,7 @@
 #include "zeze/arch/online/login.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result_code.h"
-#include "zeze/builtin/notify_hash.h"
+#include "zeze/messages/notify_hash.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/transaction/transaction.h"
 
