@@ -48,6 +48,12 @@ function(zeze_generate)
     set(tool zeze_gen_tool)
   else()
     set(tool zeze::zeze_cli)
+    foreach(layer IN LISTS layers)
+      if(NOT layer IN_LIST zeze_LAYERS)
+        message(FATAL_ERROR "zeze_generate(TARGET ${arg_TARGET}) needs ${layer}: add it to the "
+          "COMPONENTS of find_package(zeze), or say ONLY messages if the program is no server")
+      endif()
+    endforeach()
   endif()
 
   set(solutions)

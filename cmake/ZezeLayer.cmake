@@ -28,7 +28,10 @@ function(zeze_layer name)
     PUBLIC ${arg_DEPS} ${arg_LIBRARIES}
     PRIVATE ${arg_PRIVATE_LIBRARIES} $<BUILD_INTERFACE:zeze_build_options>)
   set_target_properties(zeze_${name} PROPERTIES EXPORT_NAME ${name})
-  install(TARGETS zeze_${name} EXPORT zezeTargets FILE_SET HEADERS)
+  zeze_install_component(${name})
+  if("zeze::app" IN_LIST arg_DEPS OR name STREQUAL app)
+    set_property(GLOBAL APPEND PROPERTY ZEZE_SERVER_LAYERS zeze::${name})
+  endif()
 
   if(ZEZE_BUILD_TESTS)
     # Every symbol of the layer must be found in the layers it names: a hidden use of an upper
@@ -81,7 +84,12 @@ function(zeze_testing_kit layer)
   endif()
   add_library(zeze::${layer}_testing ALIAS ${kit})
   set_target_properties(${kit} PROPERTIES EXPORT_NAME ${layer}_testing)
-  install(TARGETS ${kit} EXPORT zezeTargets FILE_SET HEADERS)
+  zeze_install_component(${layer}_testing)
+endfunction()
+
+function(zeze_install_component name)
+  install(TARGETS zeze_${name} EXPORT zezeTargets FILE_SET HEADERS)
+  set_property(GLOBAL APPEND PROPERTY ZEZE_COMPONENTS ${name})
 endfunction()
 
 # zeze_install_generated(messages|modules): the headers of a layer that is generated from
@@ -134,13 +142,23 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # So that users write: find_package(zeze 0.1 REQUIRED COMPONENTS app) and link zeze::app.
+# zeze::server is every layer that stands on app, for who does not want to choose.
 function(zeze_install_package)
+  get_property(server_layers GLOBAL PROPERTY ZEZE_SERVER_LAYERS)
+  add_library(zeze_server INTERFACE)
+  add_library(zeze::server ALIAS zeze_server)
+  target_link_libraries(zeze_server INTERFACE ${server_layers})
+  set_target_properties(zeze_server PROPERTIES EXPORT_NAME server)
+  install(TARGETS zeze_server EXPORT zezeTargets)
+  get_property(zeze_components GLOBAL PROPERTY ZEZE_COMPONENTS)
+  list(APPEND zeze_components server)
+
   set(dir ${CMAKE_INSTALL_LIBDIR}/cmake/zeze)
   install(EXPORT zezeTargets NAMESPACE zeze:: DESTINATION ${dir})
   configure_package_config_file(cmake/zezeConfig.cmake.in zezeConfig.cmake INSTALL_DESTINATION ${dir})
   write_basic_package_version_file(zezeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES
     ${CMAKE_CURRENT_BINARY_DIR}/zezeConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/zezeConfigVersion.cmake
-    cmake/ZezeGenerate.cmake
+    cmake/ZezeGenerate.cmake cmake/ZezePackages.cmake
     DESTINATION ${dir})
 endfunction()

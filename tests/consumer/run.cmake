@@ -1,4 +1,5 @@
-# See CMakeLists.txt. STEP is one of install, new_project, headers, headers_alone, quickstart, arena.
+# See CMakeLists.txt. STEP is one of install, new_project, client, linkd, schema, headers,
+# headers_alone, quickstart, arena.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code)
   if(NOT code EQUAL 0)
@@ -37,6 +38,18 @@ elseif(STEP STREQUAL new_project)
   if(NOT EXISTS ${binary}/mygame)
     message(FATAL_ERROR "the new project made no program called mygame")
   endif()
+elseif(STEP MATCHES "^(client|linkd)$")
+  build_project(${SOURCE_DIRECTORY}/tests/consumer/alone -DPROGRAM=${STEP})
+  file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${binary}/${STEP}
+    RESOLVED_DEPENDENCIES_VAR libraries UNRESOLVED_DEPENDENCIES_VAR missing)
+  set(databases ${libraries} ${missing})
+  list(FILTER databases INCLUDE REGEX "rocksdb|libpq|mariadb|mysql")
+  if(databases OR NOT libraries MATCHES "libstdc")
+    message(FATAL_ERROR "the ${STEP} loads ${databases}, of ${libraries}")
+  endif()
+  run(${binary}/${STEP})
+elseif(STEP STREQUAL schema)
+  run(${prefix}/bin/zeze gen ${prefix}/share/zeze/builtin/solution.xml --out ${binary})
 elseif(STEP STREQUAL headers)
   build_project(${SOURCE_DIRECTORY}/tests/consumer/headers)
 elseif(STEP STREQUAL headers_alone)

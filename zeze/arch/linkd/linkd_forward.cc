@@ -26,11 +26,11 @@
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/net_address.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 

@@ -13,11 +13,11 @@
 #include "zeze/arch/linkd/linkd.h"
 #include "zeze/arch/linkd/linkd_impl.h"
 #include "zeze/arch/linkd/token_bucket.h"
+#include "zeze/base/result_code.h"
 #include "zeze/net/connection.h"
 #include "zeze/net/frame.h"
 #include "zeze/net/protocol.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze::arch {
 

@@ -14,7 +14,6 @@
 #include "zeze/base/result_code.h"
 #include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze {
 namespace {

@@ -15,7 +15,6 @@
 #include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timer_ring.h"
 #include "zeze/components/timer/timers.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze {
 namespace {

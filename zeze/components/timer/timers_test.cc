@@ -26,7 +26,6 @@
 #include "zeze/bean/any_bean.h"
 #include "zeze/components/timer/testing/timers_fixture.h"
 #include "zeze/components/timer/timer_plan.h"
-#include "zeze/transaction/result_code.h"
 
 namespace zeze {
 namespace {
