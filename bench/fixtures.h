@@ -16,8 +16,8 @@
 #include "zeze/bean/hash.h"
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/table_descriptor.h"
 

@@ -15,10 +15,10 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/record.h"
-#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {

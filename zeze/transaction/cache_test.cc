@@ -19,9 +19,9 @@
 #include "zeze/base/result.h"
 #include "zeze/bean/difference.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/record.h"
-#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/engine_test.h"
 

@@ -22,13 +22,15 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/commit_log.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {
 
+using internal::CommitLog;
 using internal::Context;
 using internal::DurabilityTicket;
 using internal::Record;
@@ -78,10 +80,8 @@ Checkpoint::~Checkpoint() {
   drop(loose_tickets_);
   for (const Node& node : nodes_) drop(node.tickets);
   engine_.contexts()->ForEach([&drop](Context& context) {
-    for (const internal::CommitLog& log : context.logs) {
-      for (std::size_t i = 0; i < log.size(); i += 1 + (log[i] & 1) + (log[i] >> 1)) {
-        if ((log[i] & 1) != 0) drop(reinterpret_cast<DurabilityTicket*>(log[i + 1]));
-      }
+    for (const CommitLog& log : context.logs) {
+      log.ForEach([&drop](const CommitLog::Entry& entry) { drop(entry.ticket()); });
     }
   });
 }
@@ -293,27 +293,21 @@ std::uint64_t Checkpoint::AdvanceEpoch() {
 
 void Checkpoint::DrainLogs(std::uint64_t epoch) {
   engine_.contexts()->ForEach([this, epoch](Context& context) {
-    internal::CommitLog& log = context.logs[epoch & 1];
-    DrainLog(log);
-    log.clear();
+    CommitLog& log = context.logs[epoch & 1];
+    log.ForEach([this](const CommitLog::Entry& entry) { Take(entry); });
+    log.Clear();
   });
   drained_epoch_.store(epoch, std::memory_order_release);
 }
 
-void Checkpoint::DrainLog(internal::CommitLog& log) {
-  for (std::size_t i = 0; i < log.size();) {
-    const std::size_t count = log[i] >> 1;
-    const bool has_ticket = (log[i] & 1) != 0;
-    ++i;
-    auto* ticket = has_ticket ? reinterpret_cast<DurabilityTicket*>(log[i++]) : nullptr;
-    std::uint32_t root = 0;
-    for (std::size_t n = 0; n < count; ++n) {
-      const std::uint32_t node = NodeOf(reinterpret_cast<Record*>(log[i++]));
-      if (node == 0) continue;
-      if (options_.groups) root = root == 0 ? Find(node) : Union(root, Find(node));
-    }
-    if (ticket != nullptr) Attach(root, ticket);
+void Checkpoint::Take(const CommitLog::Entry& entry) {
+  std::uint32_t root = 0;
+  for (std::size_t n = 0; n < entry.size(); ++n) {
+    const std::uint32_t node = NodeOf(entry.record(n));
+    if (node == 0) continue;
+    if (options_.groups) root = root == 0 ? Find(node) : Union(root, Find(node));
   }
+  if (entry.ticket() != nullptr) Attach(root, entry.ticket());
 }
 
 // A record that is clean by now is in the storage with all it depended on: no tie any more.

@@ -29,7 +29,8 @@
 #include "zeze/base/trouble.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
-#include "zeze/transaction/context.h"
+#include "zeze/transaction/internal/commit_log.h"
+#include "zeze/transaction/internal/context.h"
 
 namespace zeze {
 
@@ -211,7 +212,7 @@ class Checkpoint {
   Result<Done> Run(Scope scope);
   std::uint64_t AdvanceEpoch();
   void DrainLogs(std::uint64_t epoch);
-  void DrainLog(internal::CommitLog& log);
+  void Take(const internal::CommitLog::Entry& entry);
   std::uint32_t NodeOf(internal::Record* record);
   std::uint32_t Find(std::uint32_t node);
   std::uint32_t Union(std::uint32_t a, std::uint32_t b);

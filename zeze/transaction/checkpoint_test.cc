@@ -65,7 +65,7 @@ TEST_P(HeldUpTest, Hole20ManyCommitsDuringABlockedFlushKeepNothing) {
     logged = std::max(logged, LoggedWords());
     retired = std::max(retired, engine->statistics().retired_values);
   }
-  EXPECT_LT(logged, 2 * internal::Context::kCompactLogMin);
+  EXPECT_LT(logged, 2 * internal::CommitLog::kCompactMin);
   // Without groups a record is logged once in an epoch.
   if (!GetParam()) {
     EXPECT_LT(logged, 100U);
@@ -109,12 +109,12 @@ TEST_F(CheckpointTest, Hole20ALogMadeShorterKeepsItsTies) {
   std::thread writer([&] { EXPECT_EQ(0, Put(ledger, 1, 1)); });
   faulty.AwaitBlockedFlushes(1);
   // Pairs 0-1, 2-3, ...: each a group of its own, written once, before the log is made shorter.
-  const std::int64_t commits = static_cast<std::int64_t>(internal::Context::kCompactLogMin) / 2;
+  const std::int64_t commits = static_cast<std::int64_t>(internal::CommitLog::kCompactMin) / 2;
   for (std::int64_t i = 0; i < commits; ++i) {
     const std::int64_t from = i < 50 ? i * 2 : 200;
     ASSERT_EQ(0, Transfer(from, from + 1, 1));
   }
-  EXPECT_LT(LoggedWords(), internal::Context::kCompactLogMin);
+  EXPECT_LT(LoggedWords(), internal::CommitLog::kCompactMin);
 
   std::thread buyer([&] {
     EXPECT_EQ(0, engine->Call("buy", [&](Transaction& tx) -> std::int64_t {
@@ -150,9 +150,9 @@ TEST_F(CheckpointTest, Hole20ALogMadeShorterKeepsItsPromises) {
     });
     return 0;
   }));
-  const std::int64_t commits = static_cast<std::int64_t>(internal::Context::kCompactLogMin) / 2;
+  const std::int64_t commits = static_cast<std::int64_t>(internal::CommitLog::kCompactMin) / 2;
   for (std::int64_t i = 0; i < commits; ++i) EXPECT_EQ(0, Transfer(1, 2, 1));
-  EXPECT_LT(LoggedWords(), internal::Context::kCompactLogMin);
+  EXPECT_LT(LoggedWords(), internal::CommitLog::kCompactMin);
   faulty.UnblockFlushes();
   writer.join();
 

@@ -16,9 +16,10 @@
 #include "zeze/base/usage_error.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 
@@ -372,18 +373,14 @@ inline void Transaction::LogCommit(std::uint64_t epoch, std::uint64_t action_ord
   if (fresh_.empty() && !ties && ticket_ == nullptr && dirty_reads_.empty()) return;
   internal::CommitLog& log = context_.logs[epoch & 1];
   const std::size_t count = (groups ? writes_.size() : fresh_.size()) + dirty_reads_.size();
-  log.push_back(count * 2 + (ticket_ != nullptr ? 1 : 0));
-  if (ticket_ != nullptr) log.push_back(reinterpret_cast<std::uintptr_t>(ticket_));
+  log.Begin(count, ticket_);
   if (groups) {
-    for (const std::uint32_t i : writes_) {
-      log.push_back(reinterpret_cast<std::uintptr_t>(accesses_[i].record));
-    }
+    for (const std::uint32_t i : writes_) log.Add(accesses_[i].record);
   } else {
-    for (Record* record : fresh_) log.push_back(reinterpret_cast<std::uintptr_t>(record));
+    for (Record* record : fresh_) log.Add(record);
   }
-  for (Record* record : dirty_reads_) log.push_back(reinterpret_cast<std::uintptr_t>(record));
-  if (log.size() >= context_.compact_log_at) [[unlikely]]
-    context_.CompactLog(log);
+  for (Record* record : dirty_reads_) log.Add(record);
+  log.CompactIfLong();
 }
 
 void Transaction::MakeTicket(std::uint64_t action_order) {

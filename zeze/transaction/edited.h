@@ -9,9 +9,9 @@
 
 #pragma once
 
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/value.h"
 #include "zeze/transaction/transaction.h"
-#include "zeze/transaction/value.h"
 
 namespace zeze {
 

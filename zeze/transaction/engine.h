@@ -32,12 +32,13 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/context.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/version_clock.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
-#include "zeze/transaction/version_clock.h"
 
 namespace zeze {
 

@@ -27,11 +27,11 @@
 #include "zeze/storage/memory/memory_storage.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/value.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/testing/single_step.h"
 #include "zeze/transaction/transaction.h"
-#include "zeze/transaction/value.h"
 
 namespace zeze {
 namespace {

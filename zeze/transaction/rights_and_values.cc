@@ -22,10 +22,10 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
-#include "zeze/transaction/record.h"
-#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {
@@ -336,9 +336,8 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to,
     }
     const std::uint64_t epoch = checkpoint_->Announce(context);
     internal::CommitLog& log = context.logs[epoch & 1];
-    log.push_back(1 * 2 + 1);
-    log.push_back(reinterpret_cast<std::uintptr_t>(ticket));
-    log.push_back(reinterpret_cast<std::uintptr_t>(&record));
+    log.Begin(1, ticket);
+    log.Add(&record);
   }
   record.word.store(Word::Make(version, right, Word::Loaded(word) && right != Right::kInvalid),
                     std::memory_order_release);

@@ -42,13 +42,13 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/edited.h"  // IWYU pragma: export
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/value.h"
 #include "zeze/transaction/key_range.h"  // IWYU pragma: export
 #include "zeze/transaction/later_removal.h"
-#include "zeze/transaction/record.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/transaction.h"
-#include "zeze/transaction/value.h"
 
 namespace zeze {
 

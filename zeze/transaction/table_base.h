@@ -20,7 +20,7 @@
 #include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
-#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/transaction.h"
 

@@ -24,11 +24,12 @@
 #include "zeze/base/usage_error.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/context.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {

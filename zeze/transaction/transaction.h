@@ -28,11 +28,11 @@
 
 #include "zeze/base/executor.h"
 #include "zeze/base/function_ref.h"
-#include "zeze/transaction/context.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/record_map.h"
+#include "zeze/transaction/internal/version_clock.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/record.h"
-#include "zeze/transaction/record_map.h"
-#include "zeze/transaction/version_clock.h"
 
 namespace zeze {
 

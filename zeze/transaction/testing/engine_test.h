@@ -115,7 +115,7 @@ class EngineTest : public ::testing::Test {
   std::size_t LoggedWords() {
     std::size_t sum = 0;
     engine->contexts()->ForEach([&sum](internal::Context& context) {
-      sum += context.logs[0].size() + context.logs[1].size();
+      sum += context.logs[0].words() + context.logs[1].words();
     });
     return sum;
   }

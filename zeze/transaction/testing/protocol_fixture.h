@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "zeze/base/testing/manual_clock.h"
-#include "zeze/transaction/context.h"
+#include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/testing/engine_test.h"
 
 namespace zeze::testing {

@@ -1,4 +1,4 @@
-#include "zeze/transaction/value.h"
+#include "zeze/transaction/internal/value.h"
 
 #include <exception>
 #include <string>

@@ -1,4 +1,4 @@
-#include "zeze/transaction/record_map.h"
+#include "zeze/transaction/internal/record_map.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "zeze/base/check.h"
-#include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record.h"
 
 namespace zeze::internal {
 

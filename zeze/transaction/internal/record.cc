@@ -1,4 +1,4 @@
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/record.h"
 
 #include <atomic>
 #include <cstdint>

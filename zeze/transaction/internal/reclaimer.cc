@@ -1,4 +1,4 @@
-#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/internal/reclaimer.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "zeze/transaction/pins.h"
+#include "zeze/transaction/internal/pins.h"
 
 #include <atomic>
 #include <cstddef>

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <vector>
 
-#include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record.h"
 
 namespace zeze::internal {
 

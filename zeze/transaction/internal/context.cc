@@ -1,4 +1,4 @@
-#include "zeze/transaction/context.h"
+#include "zeze/transaction/internal/context.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,14 +8,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "zeze/base/clock.h"
-#include "zeze/transaction/reclaimer.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/version_clock.h"
 #include "zeze/transaction/transaction.h"  // NOLINT(misc-include-cleaner): ~Context destroys one.
-#include "zeze/transaction/version_clock.h"
 
 namespace zeze::internal {
 
@@ -51,48 +50,6 @@ Context::Context(Reclaimer& reclaimer, VersionClock& clock)
     : participant(reclaimer), versions(clock) {}
 
 Context::~Context() = default;
-
-void Context::CompactLog(CommitLog& log) {
-  // A forest over the positions in `records`; each tree is what some transactions tied together.
-  std::vector<std::uintptr_t> records;
-  std::vector<std::size_t> parents;
-  std::unordered_map<std::uintptr_t, std::size_t> places;
-  const auto find = [&parents](std::size_t at) {
-    while (parents[at] != at) at = parents[at] = parents[parents[at]];
-    return at;
-  };
-  CommitLog compact;
-  for (std::size_t i = 0; i < log.size();) {
-    const std::size_t end = i + 1 + (log[i] & 1) + (log[i] >> 1);
-    const std::size_t first = i + 1 + (log[i] & 1);
-    std::size_t root = 0;
-    for (std::size_t n = first; n < end; ++n) {
-      const auto [at, added] = places.try_emplace(log[n], records.size());
-      if (added) {
-        records.push_back(log[n]);
-        parents.push_back(at->second);
-      }
-      const std::size_t tree = find(at->second);
-      if (n == first) root = tree;
-      parents[tree] = root;
-    }
-    if ((log[i] & 1) != 0) {  // The ticket, tied to one of its records.
-      compact.push_back(first < end ? 1 * 2 + 1 : 1);
-      compact.push_back(log[i + 1]);
-      if (first < end) compact.push_back(log[first]);
-    }
-    i = end;
-  }
-  std::vector<std::vector<std::uintptr_t>> trees(records.size());
-  for (std::size_t at = 0; at < records.size(); ++at) trees[find(at)].push_back(records[at]);
-  for (const auto& tree : trees) {
-    if (tree.empty()) continue;
-    compact.push_back(tree.size() * 2);
-    compact.insert(compact.end(), tree.begin(), tree.end());
-  }
-  log = std::move(compact);
-  compact_log_at = std::max(kCompactLogMin, log.size() * 2);
-}
 
 void Context::StandBack() {
   const std::uint64_t commits = statistics.commits.load(std::memory_order_relaxed);

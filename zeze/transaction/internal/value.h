@@ -21,8 +21,8 @@
 #include "zeze/serialize/decimal.h"
 #include "zeze/serialize/id128.h"
 #include "zeze/serialize/vector.h"
-#include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/record.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/transaction.h"
 
 namespace zeze::internal {

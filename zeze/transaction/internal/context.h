@@ -12,12 +12,12 @@
 #include <mutex>
 #include <vector>
 
-#include "zeze/base/executor.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/pins.h"
-#include "zeze/transaction/reclaimer.h"
-#include "zeze/transaction/record.h"
-#include "zeze/transaction/version_clock.h"
+#include "zeze/transaction/internal/commit_log.h"
+#include "zeze/transaction/internal/pins.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/version_clock.h"
 
 namespace zeze {
 class Transaction;
@@ -25,25 +25,6 @@ class Engine;
 }  // namespace zeze
 
 namespace zeze::internal {
-
-// A promise that what a transaction wrote (or read of durable tables) is in the storage. Completed
-// by the flush of its group.
-struct DurabilityTicket {
-  std::atomic<bool> done = false;
-  bool urgent = false;  // Somebody waits: flush now rather than at the next period.
-  bool owned = false;   // Deleted by the checkpoint once it is done.
-  // The engine's own, never a user's: it runs on the flushing thread and must not wait.
-  Task then;
-  // What the transaction registered with AfterDurable, and its place among those of others.
-  std::vector<Task> actions;
-  std::uint64_t order = 0;
-  DurabilityTicket* next = nullptr;
-};
-
-// The accesses of committed transactions in commit order, flat: count * 2 + (1 if a ticket
-// follows), [ticket], records. One log for each parity of the epoch: while the checkpoint drains
-// the log of the last epoch, commits of the current one append to the other.
-using CommitLog = std::vector<std::uintptr_t>;
 
 struct ContextStatistics {
   std::atomic<std::uint64_t> commits = 0;
@@ -79,11 +60,6 @@ struct alignas(64) Context {
   // is several times faster as long as nobody fetches it away, so the more races are lost, the
   // longer the turns should be.
   void StandBack();
-  static constexpr std::size_t kCompactLogMin = 1 << 16;
-
-  // Says the same with each record named once, so that a log stays in proportion to what is unsaved
-  // however long a flush takes. Sets the length at which it is worth doing again.
-  void CompactLog(CommitLog& log);
 
   // The epoch of the commit under way, 0 outside. Published before validation (rule 10).
   alignas(64) std::atomic<std::uint64_t> epoch = 0;
@@ -95,8 +71,9 @@ struct alignas(64) Context {
   std::uint64_t end_version = 0;
   std::chrono::nanoseconds stand_back{0};
   std::uint64_t stand_back_commits = 0;  // Commits before the last time.
+  // One for each parity of the epoch: while the checkpoint drains that of the last epoch, commits
+  // of the current one append to the other.
   CommitLog logs[2];
-  std::size_t compact_log_at = kCompactLogMin;
   std::uint64_t dirtied = 0;
   // Bytes that commits of this context may make unsaved: taken from the checkpoint, before it.
   std::int64_t room = 0;
