@@ -130,22 +130,22 @@ void Engine::CleanLoop() {
 }
 
 Result<void> Engine::AwaitCacheRoom(TableBase& table) {
-  const std::size_t capacity = table.options_.cache_capacity;
-  if (!table.evicts() || table.records_.size() < capacity) return {};
-  if (table.records_.size() < capacity + Allowance(RecordsInUse())) return {};
+  const std::size_t capacity = table.cache_capacity();
+  if (!table.evicts() || table.cache().records.size() < capacity) return {};
+  if (table.cache().records.size() < capacity + Allowance(RecordsInUse())) return {};
   const MutexLock lock(mutex_);
   if (!clean_wanted_) {
     clean_wanted_ = true;
     wake_.NotifyAll();
   }
   const auto deadline = options_.clock->Now() + kRoomWaitMax;
-  while (table.records_.size() >= HighWater(capacity) + Allowance(RecordsInUse()) &&
+  while (table.cache().records.size() >= HighWater(capacity) + Allowance(RecordsInUse()) &&
          !stop_threads_) {
     if (options_.clock->WaitUntil(room_, mutex_, deadline)) continue;
     return Error(ErrorCode::kOverloaded,
                  fmt::format("the cache of table {} is full ({} records) and nothing can be "
                              "evicted: is the storage taking checkpoints?",
-                             table.name(), table.records_.size()));
+                             table.name(), table.cache().records.size()));
   }
   return {};
 }
@@ -160,8 +160,8 @@ void Engine::CleanCaches(Context& context) {
   bool crowded = false;
   bool unsaved = false;
   for (TableBase* table : tables_) {
-    if (table->storage_ == nullptr) ForgetAbsent(context, *table);
-    if (!table->evicts() || table->records_.size() <= table->options_.cache_capacity) continue;
+    if (table->storage() == nullptr) ForgetAbsent(context, *table);
+    if (!table->evicts() || table->cache().records.size() <= table->cache_capacity()) continue;
     crowded = true;
     if (CleanTable(context, *table)) unsaved = true;
   }
@@ -176,25 +176,25 @@ void Engine::CleanCaches(Context& context) {
 
 // True: the cache is still too large, because of unsaved records.
 bool Engine::CleanTable(Context& context, TableBase& table) {
-  const std::size_t capacity = table.options_.cache_capacity;
+  const std::size_t capacity = table.cache_capacity();
   const std::size_t in_use = RecordsInUse();
-  if (table.records_.size() <= capacity + Allowance(in_use)) return false;
+  if (table.cache().records.size() <= capacity + Allowance(in_use)) return false;
   const Swept swept = Sweep(context, table, capacity - capacity / 50 + in_use, false);
-  return swept.unsaved != 0 && table.records_.size() > capacity + in_use;
+  return swept.unsaved != 0 && table.cache().records.size() > capacity + in_use;
 }
 
 // A table without a storage keeps its records, but not the keys that it was asked for in vain or
 // that were removed.
 void Engine::ForgetAbsent(Context& context, TableBase& table) {
-  const std::size_t absences = table.absences_.load(std::memory_order_relaxed);
-  if (absences <= std::max(kAbsencesMin, table.records_.size() / 4)) return;
+  const std::size_t absences = table.cache().absences.load(std::memory_order_relaxed);
+  if (absences <= std::max(kAbsencesMin, table.cache().records.size() / 4)) return;
   const auto begin = options_.clock->Now();
-  if (begin < table.rest_until_) return;
-  table.absences_.fetch_sub(absences, std::memory_order_relaxed);
+  if (begin < table.cache().rest_until) return;
+  table.cache().absences.fetch_sub(absences, std::memory_order_relaxed);
   const Swept swept = Sweep(context, table, 0, true);
-  table.absences_.fetch_add(swept.left, std::memory_order_relaxed);  // Next time, perhaps.
+  table.cache().absences.fetch_add(swept.left, std::memory_order_relaxed);  // Next time, perhaps.
   const auto end = options_.clock->Now();
-  table.rest_until_ = end + kRestFactor * (end - begin);
+  table.cache().rest_until = end + kRestFactor * (end - begin);
 }
 
 // The hand passes over the records in slot order; what was used since it passed last stays once
@@ -217,11 +217,12 @@ Engine::Swept Engine::Sweep(Context& context, TableBase& table, std::size_t targ
   std::size_t unsaved = 0;
   std::size_t left = 0;
   for (std::size_t shards = 0; shards < 2 * RecordMap::kShardCount;) {
-    if (table.records_.size() <= target) break;
+    if (table.cache().records.size() <= target) break;
     records.clear();
     context.participant.Enter();
-    table.hand_slot_ = table.records_.Scan(context.participant, table.hand_shard_, table.hand_slot_,
-                                           kScanSlots, records);
+    table.cache().hand_slot =
+        table.cache().records.Scan(context.participant, table.cache().hand_shard,
+                                   table.cache().hand_slot, kScanSlots, records);
     for (Record* record : records) {
       if (absent_only && record->value.load(std::memory_order_relaxed) != nullptr) continue;
       Eviction eviction = Eviction::kInUse;
@@ -236,12 +237,12 @@ Engine::Swept Engine::Sweep(Context& context, TableBase& table, std::size_t targ
       if (eviction != Eviction::kDone && last_round) ++left;
     }
     context.participant.Leave();
-    if (table.hand_slot_ == 0) {
-      table.hand_shard_ = (table.hand_shard_ + 1) % RecordMap::kShardCount;
+    if (table.cache().hand_slot == 0) {
+      table.cache().hand_shard = (table.cache().hand_shard + 1) % RecordMap::kShardCount;
       if (++shards == RecordMap::kShardCount) find_in_use();
     }
   }
-  table.evictions_.fetch_add(evicted, std::memory_order_relaxed);
+  table.cache().evictions.fetch_add(evicted, std::memory_order_relaxed);
   return {.unsaved = unsaved, .left = left};
 }
 
@@ -254,7 +255,7 @@ Engine::Eviction Engine::TryEvict(Context& context, TableBase& table, Record& re
   const bool unsaved = record.Dirty(word) || record.aside != 0;
   const bool wanted =
       record.accessed.load(std::memory_order_relaxed) != 0 ||
-      (table.storage_ == nullptr && record.value.load(std::memory_order_relaxed) != nullptr);
+      (table.storage() == nullptr && record.value.load(std::memory_order_relaxed) != nullptr);
   if (Word::Dead(word) || unsaved || wanted) {
     internal::UnlockRecord(record, word);
     return unsaved ? Eviction::kUnsaved : Eviction::kInUse;
@@ -265,17 +266,15 @@ Engine::Eviction Engine::TryEvict(Context& context, TableBase& table, Record& re
   // A right that somebody is waiting for comes to the dead record, and nobody can use it: Global
   // believes at most too much. Waiting for it here would keep the other records.
   if (options_.coherence != nullptr && !table.memory() && Word::RightOf(word) != Right::kInvalid) {
-    std::string key;
-    GlobalKey(record, key);
-    options_.coherence->Release(key);
+    options_.coherence->Release(table.GlobalKey(record));
   }
   // Until here whoever looks for the key finds the dead record and waits.
-  table.records_.Remove(context.participant, table.HashOf(record), &record);
+  table.cache().records.Remove(context.participant, table.HashOf(record), &record);
   // Whoever still looks at the dead record must not find what is freed: Protect keeps only what can
   // be reached.
   ValueHeader* value = record.value.exchange(nullptr, std::memory_order_seq_cst);
-  if (value != nullptr && !table.values_.in_record()) {
-    context.participant.Retire(value, value->birth_era, table.values_.dispose);
+  if (value != nullptr && !table.values().in_record()) {
+    context.participant.Retire(value, value->birth_era, table.values().dispose);
   }
   if (checkpoint_->groups()) {
     limbo_.emplace_back(checkpoint_->epoch(), &record);

@@ -405,8 +405,8 @@ void Checkpoint::GatherRecord(internal::Participant& by, Record* record, std::ui
       replaced ? reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})
                : record->value.load(std::memory_order_relaxed);
   ValueHeader* copy = nullptr;
-  if (!replaced && value != nullptr && table.values_.in_record()) {
-    copy = table.values_.fetch(by, *record);
+  if (!replaced && value != nullptr && table.values().in_record()) {
+    copy = table.values().fetch(by, *record);
     value = copy;
   }
   internal::UnlockRecord(*record, word);
@@ -420,7 +420,7 @@ void Checkpoint::GatherRecord(internal::Participant& by, Record* record, std::ui
             .key_size = 0,
             .value_size = 0,
             .remove = value == nullptr,
-            .stored = table.storage_ != nullptr};
+            .stored = table.storage() != nullptr};
   if (item.stored) {
     table.EncodeRecordKey(*record, piece);
     item.key_size = piece.size() - item.key_begin;
@@ -429,7 +429,7 @@ void Checkpoint::GatherRecord(internal::Participant& by, Record* record, std::ui
     arena_bytes_ += item.key_size + item.value_size;
   }
   items_.push_back(item);
-  if (copy != nullptr) table.values_.dispose(by, copy);
+  if (copy != nullptr) table.values().dispose(by, copy);
 }
 
 ByteWriter& Checkpoint::ArenaPiece() {
@@ -475,7 +475,7 @@ void Checkpoint::SortWrites() {
   writes_.clear();
   for (const Order& o : order_) {
     const Item& item = items_[o.item];
-    writes_.push_back({.table = item.table->storage_,
+    writes_.push_back({.table = item.table->storage(),
                        .key = key(o),
                        .value = item.value(),
                        .remove = item.remove});
@@ -518,7 +518,7 @@ void Checkpoint::MarkClean(internal::Participant& by, std::uint64_t cut) {
     Record& record = *item.record;
     const std::uint64_t word = internal::LockRecord(record);
     if (auto* aside = reinterpret_cast<ValueHeader*>(record.aside & ~std::uintptr_t{1})) {
-      by.Retire(aside, aside->birth_era, item.table->values_.dispose);
+      by.Retire(aside, aside->birth_era, item.table->values().dispose);
     }
     record.aside = 0;
     if (record.write_epoch <= cut) {
@@ -526,7 +526,7 @@ void Checkpoint::MarkClean(internal::Participant& by, std::uint64_t cut) {
       ++cleaned;
       if (item.stored) {
         bytes += item.table->RowBytes(record, record.value.load(std::memory_order_relaxed));
-        item.table->ForgetUnsavedInsert(item.key());
+        item.table->unsaved_inserts().Forget(item.key());
       }
     }
     internal::UnlockRecord(record, word);

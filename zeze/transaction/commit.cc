@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
+#include "zeze/serialize/byte_writer.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
@@ -67,7 +67,7 @@ Outcome Transaction::Finish(std::int64_t code) {
 // An edit that changed nothing is a read.
 bool Transaction::IsUnchanged(const Access& access) {
   if (access.state != AccessState::kEdited || access.committed == nullptr) return false;
-  return access.table->values_.unchanged(*access.record, *access.working, access.committed);
+  return access.table->values().unchanged(*access.record, *access.working, access.committed);
 }
 
 inline bool Transaction::LeaseExpired() {
@@ -146,30 +146,19 @@ inline bool Transaction::PrepareWrites() {
     ValueHeader* next = nullptr;
     if (access.state == AccessState::kEdited) {
       next = access.working;
-      if (table.values_.raise_version != nullptr) {
-        table.values_.raise_version(*next, access.committed);
+      if (table.values().raise_version != nullptr) {
+        table.values().raise_version(*next, access.committed);
       }
     }
-    if (table.storage_ == nullptr) {
-      row_bytes_ += table.tracked_ ? 1 : 0;  // Nothing for the storage, but it may have to wait.
+    if (table.storage() == nullptr) {
+      row_bytes_ += table.tracked() ? 1 : 0;  // Nothing for the storage, but it may have to wait.
       continue;
     }
     if (next != nullptr) {
-      if (table.value_may_be_unreadable_) [[unlikely]] {
-        const std::string why = table.WhyUnreadable(*next, access.committed);
-        if (!why.empty()) {
-          Fail(result_code::kException,
-               fmt::format("record {} of table {} cannot be saved: {}",
-                           table.FormatKey(*access.record), table.name(), why));
-          return false;
-        }
-      }
-      if (table.fixed_value_bytes_ == 0) table.Weigh(*access.record, *next, access.committed);
-      if (table.MayNotFit(*next)) [[unlikely]] {
-        if (Result<void> fits = table.CheckFits(*access.record, *next); !fits.ok()) {
-          Fail(result_code::kException, fits.error().message());
-          return false;
-        }
+      if (Result<void> admitted = table.Admit(*access.record, *next, access.committed);
+          !admitted.ok()) {
+        Fail(result_code::kException, admitted.error().message());
+        return false;
       }
     }
     row_bytes_ += table.RowBytes(*access.record, next);
@@ -200,7 +189,7 @@ inline bool Transaction::TakeRoom() {
 // A commit waits until its own changes are delivered: in a listener it would wait for itself.
 inline bool Transaction::RefusedByListener() {
   const TableBase* listened = internal::thread_calls.listened;
-  if (listened == nullptr || listened->engine_ != &engine_) return false;
+  if (listened == nullptr || listened->engine() != &engine_) return false;
   Fail(
       result_code::kLogicError,
       fmt::format("it writes, and was called by a listener of table {}: a listener must not write. "
@@ -301,29 +290,31 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   Record& record = *access.record;
   TableBase& table = *access.table;
   const std::uint64_t old_word = record.word.load(std::memory_order_relaxed);
-  const bool in_record = table.values_.in_record();
+  const bool in_record = table.values().in_record();
   ValueHeader* old = record.value.load(std::memory_order_relaxed);
   ValueHeader* next = access.state == AccessState::kEdited ? access.working : nullptr;
   if (table.durable_at_commit()) has_durable_ = true;
   const bool dirty = record.Dirty(old_word);
-  if (next != nullptr && old == nullptr && table.storage_ != nullptr) {
-    table.NoteUnsavedInsert(record);
+  if (next != nullptr && old == nullptr && table.storage() != nullptr) {
+    ByteWriter key;
+    table.EncodeRecordKey(record, key);
+    table.unsaved_inserts().Note(key.view());
   }
 
-  if (table.storage_ != nullptr) {
+  if (table.storage() != nullptr) {
     context_.room -= static_cast<std::int64_t>(table.RowBytes(record, next));
     if (dirty) context_.room += static_cast<std::int64_t>(table.RowBytes(record, old));
   }
 
-  const bool has_listeners = table.has_listeners_.load(std::memory_order_acquire);
+  const bool has_listeners = table.changes().wanted();
   const bool keep_old = dirty && record.write_epoch < epoch;
   const bool known = Word::Loaded(old_word);  // Otherwise `old` is of before a right was lost.
   if (in_record) {
     if (old != nullptr && (keep_old || (has_listeners && known))) {
-      old = table.values_.fetch(context_.participant, record);
+      old = table.values().fetch(context_.participant, record);
       old->birth_era = context_.participant.kept_era();
     }
-    if (next != nullptr) table.values_.store(record, *next);
+    if (next != nullptr) table.values().store(record, *next);
     record.value.store(next == nullptr ? nullptr : &internal::in_record_mark,
                        std::memory_order_release);
   } else {
@@ -339,14 +330,14 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
     // The flush of the last cut may still need the old value (rule 28). An older one kept aside is
     // of a cut whose flush has ended: the epoch advances only between flushes.
     if (ValueHeader* stale = AsideValue(record.aside)) {
-      garbage_.emplace_back(stale, table.values_.dispose);
+      garbage_.emplace_back(stale, table.values().dispose);
     }
     record.aside = reinterpret_cast<std::uintptr_t>(old) | 1;
   } else if (old != nullptr && old != &internal::in_record_mark) {
-    garbage_.emplace_back(old, table.values_.dispose);
+    garbage_.emplace_back(old, table.values().dispose);
   }
   const std::uint64_t version = context_.NextVersion();
-  if (table.tracked_) {
+  if (table.tracked()) {
     if (record.write_epoch != epoch) fresh_.push_back(&record);
     if (!dirty) ++context_.dirtied;
   } else {
@@ -355,10 +346,9 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   record.write_epoch = epoch;
   if (next == nullptr) table.NoteAbsence();
   if (has_listeners) {
-    const std::lock_guard lock(table.changes_mutex_);
     // Whoever delivers it reads the new value too: it must not be freed before this procedure ends.
     if (!in_record) next = context_.participant.Protect(record.value);
-    table.changes_.push_back({&record, known ? old : nullptr, next});
+    table.changes().Push({&record, known ? old : nullptr, next});
     changed_tables_.push_back(&table);
   }
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);
@@ -394,23 +384,13 @@ void Transaction::MakeTicket(std::uint64_t action_order) {
   ticket_->owned = !has_durable_;  // Nobody waits for it: the checkpoint deletes it.
 }
 
-// In commit order for each table: whoever comes first delivers what is there, the others wait until
-// their own changes have been delivered.
 void Transaction::DeliverChanges() {
   for (TableBase* table : changed_tables_) {
-    const std::lock_guard delivery(table->delivery_mutex_);
-    while (true) {
-      TableBase::Change change{};
-      {
-        const std::lock_guard lock(table->changes_mutex_);
-        if (table->changes_.empty()) break;
-        change = table->changes_.front();
-        table->changes_.pop_front();
-      }
+    table->changes().Deliver([&](const internal::Change& change) {
       internal::thread_calls.listened = table;
       table->Notify(change);
       internal::thread_calls.listened = around_.listened;
-    }
+    });
   }
   changed_tables_.clear();
 }

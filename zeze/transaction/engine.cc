@@ -18,7 +18,6 @@
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
 #include "zeze/base/mutex.h"
-#include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
 #include "zeze/base/thread_pool.h"
@@ -76,25 +75,21 @@ Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
                              table.attached() ? "it belongs to an engine already"
                                               : "the engine has started"));
   }
-  table.options_ = std::move(options);
-  table.name_ = std::string(table.descriptor_.name) + table.options_.suffix;
-  // Tables of different names are different tables to Global, too.
-  if (!table.options_.suffix.empty()) table.id_ = HashName32(table.name_);
+  table.Configure(std::move(options));
   for (const TableBase* other : tables_) {
-    if (other->id_ != table.id_ && other->name_ != table.name_) continue;
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("table {} (id {}) has the {} of table {}: rename one of them or give "
-                    "it an id of its own",
-                    table.name_, table.id_, other->id_ == table.id_ ? "id" : "name", other->name_));
+    if (other->id() != table.id() && other->name() != table.name()) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("table {} (id {}) has the {} of table {}: rename one of them or give "
+                             "it an id of its own",
+                             table.name(), table.id(), other->id() == table.id() ? "id" : "name",
+                             other->name()));
   }
   constexpr std::size_t kTablesMax = 65535;
   if (tables_.size() >= kTablesMax) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("table {} cannot be added: an engine has at most {} tables",
-                             table.name_, kTablesMax));
+                             table.name(), kTablesMax));
   }
-  table.index_ = static_cast<std::uint16_t>(tables_.size());
   tables_.push_back(&table);
   return {};
 }
@@ -102,7 +97,7 @@ Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
 std::vector<StoredTable> Engine::StoredTables() const {
   std::vector<StoredTable> stored;
   for (const TableBase* table : tables_) {
-    if (!table->memory()) stored.push_back({.name = table->name_, .id = table->id_});
+    if (!table->memory()) stored.push_back({.name = table->name(), .id = table->id()});
   }
   return stored;
 }
@@ -118,11 +113,12 @@ Result<void> Engine::Start() {
   if (state_ != State::kNew) {
     return Error(ErrorCode::kInvalidArgument, "an engine can be started only once");
   }
-  for (TableBase* table : tables_) {
-    if (table->memory() || options_.storage == nullptr) continue;
-    Result<StorageTable*> opened = options_.storage->OpenTable(table->name_);
+  std::vector<StorageTable*> stored(tables_.size());
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i]->memory() || options_.storage == nullptr) continue;
+    Result<StorageTable*> opened = options_.storage->OpenTable(tables_[i]->name());
     if (!opened.ok()) return opened.error();
-    table->storage_ = opened.value();
+    stored[i] = opened.value();
   }
   const bool groups = options_.storage != nullptr &&
                       (options_.coherence != nullptr ||
@@ -139,10 +135,10 @@ Result<void> Engine::Start() {
                                  .room_wait_max = options_.room_wait_max,
                                  .durable_wait_max = options_.durable_wait_max,
                                  .on_step = options_.on_checkpoint_step});
-  for (TableBase* table : tables_) {
-    table->engine_ = this;
-    table->tracked_ = table->storage_ != nullptr || groups;
-    if (table->storage_ != nullptr) table->SetLimits(options_.storage->limits());
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    tables_[i]->Attach(*this, static_cast<std::uint16_t>(i), stored[i],
+                       stored[i] != nullptr || groups);
+    if (stored[i] != nullptr) tables_[i]->SetLimits(options_.storage->limits());
   }
   state_ = State::kRunning;
   checkpoint_thread_ = std::thread([this] { CheckpointLoop(); });
@@ -257,19 +253,18 @@ void Engine::DisposeTables() {
   for (TableBase* table : tables_) {
     for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
       records.clear();
-      table->records_.Snapshot(by, shard, records);
+      table->cache().records.Snapshot(by, shard, records);
       for (Record* record : records) {
         ValueHeader* value = record->value.load();
-        if (value != nullptr && !table->values_.in_record()) table->values_.dispose(by, value);
+        if (value != nullptr && !table->values().in_record()) table->values().dispose(by, value);
         if (auto* aside = reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})) {
-          table->values_.dispose(by, aside);
+          table->values().dispose(by, aside);
         }
         table->record_disposer()(by, record);
       }
     }
-    table->records_.Clear();
-    table->engine_ = nullptr;
-    table->storage_ = nullptr;
+    table->cache().records.Clear();
+    table->Detach();
   }
   for (const auto& [epoch, record] : limbo_) {
     tables_[record->table_index]->record_disposer()(by, record);
@@ -456,7 +451,7 @@ EngineStatistics Engine::statistics() {
     sum.accesses += one.accesses.load(std::memory_order_relaxed);
     sum.loads += one.loads.load(std::memory_order_relaxed);
   });
-  for (const TableBase* table : tables_) sum.cached_records += table->records_.size();
+  for (const TableBase* table : tables_) sum.cached_records += table->cache().records.size();
   sum.retired_values = reclaimer_.RetiredCountApprox();
   if (checkpoint_ != nullptr) sum.checkpoint = checkpoint_->statistics();
   return sum;

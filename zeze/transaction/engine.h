@@ -242,7 +242,6 @@ class Engine {
                      Right wanted);
   void LoadValues(internal::Context& context, TableBase& table,
                   std::span<internal::Record* const> records);
-  void GlobalKey(const internal::Record& record, std::string& out);
   // What a procedure or an action reads while Stop waits for it.
   bool StopWaitsForThisThread() const;
   void AwaitIdle();

@@ -17,7 +17,6 @@
 
 #include "zeze/bean/codec.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/serialize/byte_writer.h"
 
 namespace zeze {
 
@@ -32,6 +31,16 @@ struct KeySpan {
     return (!from || key >= *from) && (!to || key < *to);
   }
 };
+
+// The spans of a range, in the order in which an ascending walk gives them; or, if there is a
+// prefix, one span for each length that keys have.
+struct KeySpans {
+  std::optional<std::string> prefix = std::nullopt;
+  std::vector<KeySpan> spans = {};
+};
+
+// The encoded texts of this length that begin with the prefix.
+KeySpan PrefixSpan(const std::string& prefix, std::size_t length);
 
 }  // namespace internal
 
@@ -77,44 +86,27 @@ class KeyRange {
 
   // Below: for Table.
 
-  const std::optional<std::string>& prefix() const { return prefix_; }
-
-  // In the order in which an ascending walk gives them. Not of a prefix.
-  std::vector<internal::KeySpan> Spans() const {
+  internal::KeySpans Spans() const {
+    if (prefix_) return {.prefix = prefix_};
     if constexpr (kIsInteger && std::is_signed_v<K>) {
-      std::vector<internal::KeySpan> spans;
+      if (!from_ && !to_) return {.spans = {{}}};  // As the storage has it.
+      internal::KeySpans spans;
       const bool negative = !from_ || *from_ < 0;
       const bool positive = !to_ || *to_ > 0;
-      if (!from_ && !to_) return std::vector<internal::KeySpan>(1);  // As the storage has it.
       if (negative) {
-        internal::KeySpan& span = spans.emplace_back();
+        internal::KeySpan& span = spans.spans.emplace_back();
         span.from = EncodeKey(from_ ? *from_ : std::numeric_limits<K>::min());
         if (to_ && *to_ < 0) span.to = EncodeKey(*to_);
       }
       if (positive) {
-        internal::KeySpan& span = spans.emplace_back();
+        internal::KeySpan& span = spans.spans.emplace_back();
         span.from = EncodeKey(from_ && *from_ > 0 ? *from_ : K{0});
         span.to = EncodeKey(to_ ? *to_ : std::numeric_limits<K>::min());
       }
       return spans;
     } else {
-      return {EncodedSpan()};
+      return {.spans = {EncodedSpan()}};
     }
-  }
-
-  // The keys of this length that begin with the prefix.
-  internal::KeySpan SpanOfLength(std::size_t length) const {
-    internal::KeySpan span;
-    span.from = EncodedLength(length) + *prefix_;
-    std::string next = *prefix_;
-    while (!next.empty() && next.back() == '\xff') next.pop_back();
-    if (next.empty()) {
-      span.to = EncodedLength(length + 1);
-    } else {
-      next.back() = static_cast<char>(static_cast<unsigned char>(next.back()) + 1);
-      span.to = EncodedLength(length) + next;
-    }
-    return span;
   }
 
   static std::string_view BytesOf(const K& key)
@@ -139,12 +131,6 @@ class KeyRange {
     if (from_) span.from = EncodeKey(*from_);
     if (to_) span.to = EncodeKey(*to_);
     return span;
-  }
-
-  static std::string EncodedLength(std::size_t length) {
-    ByteWriter out;
-    out.WriteUlong(length);
-    return out.Release();
   }
 
   std::optional<K> from_;

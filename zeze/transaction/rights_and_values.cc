@@ -38,13 +38,6 @@ using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
 
-void Engine::GlobalKey(const Record& record, std::string& out) {
-  ByteWriter writer;
-  writer.WriteInt4(tables_[record.table_index]->id_);
-  tables_[record.table_index]->EncodeRecordKey(record, writer);
-  out = writer.Release();
-}
-
 Result<void> Engine::Load(Context& context, Record& record, Right wanted, bool* undecodable) {
   constexpr int kSpinningRounds = 1000;
   constexpr auto kFlushLookPeriod = std::chrono::milliseconds(100);
@@ -88,8 +81,7 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted, bool* 
 
 Result<void> Engine::AcquireRight(Context& context, Record& record, Right wanted) {
   ZEZE_CHECK(options_.coherence != nullptr);
-  std::string key;
-  GlobalKey(record, key);
+  const std::string key = tables_[record.table_index]->GlobalKey(record);
   // This thread waits until the grant is installed, so whoever installs it may use its context.
   return options_.coherence->Acquire(
       key, wanted, context.fresh, [&](Right granted) { InstallRight(context, record, granted); });
@@ -120,13 +112,13 @@ Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t s
                                bool* undecodable) {
   TableBase& table = *tables_[record.table_index];
   ValueHeader* value = nullptr;
-  if (table.storage_ != nullptr) {
+  if (table.storage() != nullptr) {
     ContextStatistics::Count(context.statistics.loads);
-    table.loads_.fetch_add(1, std::memory_order_relaxed);
+    table.cache().loads.fetch_add(1, std::memory_order_relaxed);
     ByteWriter key;
     table.EncodeRecordKey(record, key);
     Result<void> decoded;
-    Result<bool> found = table.storage_->Find(key.view(), [&](std::string_view bytes) {
+    Result<bool> found = table.storage()->Find(key.view(), [&](std::string_view bytes) {
       Result<ValueHeader*> result = table.DecodeValue(context.participant, bytes);
       if (result.ok()) {
         value = result.value();
@@ -152,13 +144,13 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
   std::uint64_t expected = stamp;
   if (!record.word.compare_exchange_strong(expected, stamp | Word::kLocked,
                                            std::memory_order_seq_cst)) {
-    if (value != nullptr) table.values_.dispose(context.participant, value);
+    if (value != nullptr) table.values().dispose(context.participant, value);
     return;
   }
-  const bool in_record = table.values_.in_record();
+  const bool in_record = table.values().in_record();
   ValueHeader* installed = value;
   if (in_record && value != nullptr) {
-    table.values_.store(record, *value);
+    table.values().store(record, *value);
     installed = &internal::in_record_mark;
   } else if (value != nullptr) {
     value->birth_era = context.participant.era();
@@ -168,16 +160,16 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
   record.flushed_version.store(version, std::memory_order_relaxed);
   record.word.store(Word::Make(version, Word::RightOf(stamp), true), std::memory_order_release);
   if (in_record) {
-    if (value != nullptr) table.values_.dispose(context.participant, value);
+    if (value != nullptr) table.values().dispose(context.participant, value);
   } else if (old != nullptr) {
-    context.participant.Retire(old, old->birth_era, table.values_.dispose);
+    context.participant.Retire(old, old->birth_era, table.values().dispose);
   }
 }
 
 void Engine::Fetch(Context& context, TableBase& table, std::span<Record* const> records,
                    Right wanted) {
   if (options_.coherence != nullptr) AcquireRights(context, records, wanted);
-  if (table.storage_ != nullptr) LoadValues(context, table, records);
+  if (table.storage() != nullptr) LoadValues(context, table, records);
 }
 
 void Engine::AcquireRights(Context& context, std::span<Record* const> records, Right wanted) {
@@ -189,7 +181,7 @@ void Engine::AcquireRights(Context& context, std::span<Record* const> records, R
     if (record->Dirty(word)) continue;  // See Load.
     Coherence::Wish& wish = wishes.emplace_back();
     wish.wanted = wanted;
-    GlobalKey(*record, wish.key);
+    wish.key = tables_[record->table_index]->GlobalKey(*record);
     asked.push_back(record);
   }
   if (wishes.empty()) return;
@@ -221,18 +213,18 @@ void Engine::LoadValues(Context& context, TableBase& table, std::span<Record* co
   if (rows.empty()) return;
   const std::vector<std::string_view> views(keys.begin(), keys.end());
   const Result<void> found =
-      table.storage_->FindMany(views, [&](std::size_t index, std::string_view bytes) {
+      table.storage()->FindMany(views, [&](std::size_t index, std::string_view bytes) {
         Result<ValueHeader*> result = table.DecodeValue(context.participant, bytes);
         rows[index].decoded = result.ok();
         if (result.ok()) rows[index].value = result.value();
       });
   for (const Row& row : rows) {
     if (!found.ok() || !row.decoded) {  // Whoever opens it gets the error.
-      if (row.value != nullptr) table.values_.dispose(context.participant, row.value);
+      if (row.value != nullptr) table.values().dispose(context.participant, row.value);
       continue;
     }
     ContextStatistics::Count(context.statistics.loads);
-    table.loads_.fetch_add(1, std::memory_order_relaxed);
+    table.cache().loads.fetch_add(1, std::memory_order_relaxed);
     InstallValue(context, *row.record, row.stamp, row.value);
   }
 }
@@ -246,7 +238,7 @@ Result<Record*> Engine::FindGlobal(Context& context, std::string_view global_key
     id = (id << 8) | static_cast<unsigned char>(global_key[static_cast<std::size_t>(i)]);
   }
   const auto table = std::find_if(tables_.begin(), tables_.end(), [id](const TableBase* t) {
-    return t->id_ == static_cast<std::int32_t>(id);
+    return t->id() == static_cast<std::int32_t>(id);
   });
   if (table == tables_.end()) {
     return Error(ErrorCode::kNotFound, fmt::format("no table has the id {}", id));
@@ -291,21 +283,19 @@ void Engine::ReduceThen(std::string_view global_key, Right to, Task saved) {
 void Engine::ForEachRight(FunctionRef<void(std::string_view global_key, Right right)> visit) {
   const ContextLease context(contexts_);
   std::vector<Record*> records;
-  std::string key;
   for (TableBase* table : tables_) {
     if (table->memory()) continue;
     for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
       records.clear();
       context->participant.Enter();
-      table->records_.Snapshot(context->participant, shard, records);
+      table->cache().records.Snapshot(context->participant, shard, records);
       for (const Record* record : records) {
         const std::uint64_t word = record->word.load(std::memory_order_acquire);
         if (Word::Dead(word)) continue;
         // Only Modify leaves something unsaved.
         const Right right = record->Dirty(word) ? Right::kModify : Word::RightOf(word);
         if (right == Right::kInvalid) continue;
-        GlobalKey(*record, key);
-        visit(key, right);
+        visit(table->GlobalKey(*record), right);
       }
       context->participant.Leave();
     }

@@ -2,21 +2,24 @@
 
 #include <atomic>
 #include <cstddef>
-#include <iterator>
-#include <mutex>
+#include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "zeze/base/check.h"
 #include "zeze/base/log.h"
+#include "zeze/base/name_hash.h"
 #include "zeze/base/result.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
+#include "zeze/transaction/coherence.h"
+#include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/transaction.h"
 
@@ -27,7 +30,7 @@ TableBase::TableBase(const TableDescriptor& descriptor, const internal::ValueOpe
       values_(values),
       name_(descriptor.name),
       id_(descriptor.id),
-      records_(!values.in_record()) {}
+      cache_(!values.in_record()) {}
 
 TableBase::~TableBase() {
   if (attached()) {
@@ -39,11 +42,30 @@ TableBase::~TableBase() {
   ZEZE_CHECK(!attached());
 }
 
+void TableBase::Configure(TableOptions options) {
+  options_ = std::move(options);
+  name_ = std::string(descriptor_.name) + options_.suffix;
+  // Tables of different names are different tables to Global, too.
+  if (!options_.suffix.empty()) id_ = HashName32(name_);
+}
+
+void TableBase::Attach(Engine& engine, std::uint16_t index, StorageTable* storage, bool tracked) {
+  engine_ = &engine;
+  index_ = index;
+  storage_ = storage;
+  tracked_ = tracked;
+}
+
+void TableBase::Detach() {
+  engine_ = nullptr;
+  storage_ = nullptr;
+}
+
 TableStatistics TableBase::statistics() const {
-  return {.cached = records_.size(),
+  return {.cached = cache_.records.size(),
           .capacity = options_.cache_capacity,
-          .loads = loads_.load(std::memory_order_relaxed),
-          .evictions = evictions_.load(std::memory_order_relaxed)};
+          .loads = cache_.loads.load(std::memory_order_relaxed),
+          .evictions = cache_.evictions.load(std::memory_order_relaxed)};
 }
 
 void TableBase::SetLaterRemoval(LaterRemoval& removal, bool tell_writes) {
@@ -94,66 +116,44 @@ Result<void> TableBase::CheckFits(const Record& record, const ValueHeader& value
                            FormatKey(record), name_, bytes.size(), value_bytes_max_));
 }
 
-std::string TableBase::WhyUnreadable(const ValueHeader& value, const ValueHeader* older) const {
+void TableBase::BeginRecord(internal::Context& context, Record& record) {
+  const bool alone = engine_->options().coherence == nullptr || memory();
+  NoteAbsence();
+  record.table_index = index_;
+  record.birth_era = context.participant.kept_era();
+  const std::uint64_t version = context.NextLoadVersion();
+  record.flushed_version.store(version, std::memory_order_relaxed);
+  record.word.store(
+      internal::Word::Make(version, alone ? Right::kModify : Right::kInvalid, storage_ == nullptr),
+      std::memory_order_relaxed);
+}
+
+Result<void> TableBase::CheckKey(std::size_t bytes) const {
+  if (bytes <= key_bytes_max_) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("a key of table {} is {} bytes long; at most {} can be stored", name_,
+                           bytes, key_bytes_max_));
+}
+
+Result<void> TableBase::CheckReadable(const Record& record, const ValueHeader& value,
+                                      const ValueHeader* older) const {
   if (older != nullptr && SurelyReadable(value, *older)) return {};
   try {
     ByteWriter bytes;
     EncodeValue(value, bytes);
   } catch (const EncodeError& error) {
-    return error.what();
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("record {} of table {} cannot be saved: {}", FormatKey(record), name_,
+                             error.what()));
   }
   return {};
 }
 
-void TableBase::NoteUnsavedInsert(const Record& record) {
+std::string TableBase::GlobalKey(const Record& record) const {
   ByteWriter key;
+  key.WriteInt4(id_);
   EncodeRecordKey(record, key);
-  const std::lock_guard lock(inserts_mutex_);
-  unsaved_inserts_.emplace(key.view());
-}
-
-void TableBase::ForgetUnsavedInsert(std::string_view key) {
-  const std::lock_guard lock(inserts_mutex_);
-  const auto at = unsaved_inserts_.find(key);
-  if (at != unsaved_inserts_.end()) unsaved_inserts_.erase(at);
-}
-
-TableBase::BadRows::~BadRows() {
-  if (unnamed_ == 0) return;
-  ZEZE_LOG_ERROR("a walk of table {} left out {} more rows that cannot be decoded", table_.name(),
-                 unnamed_);
-}
-
-void TableBase::BadRows::Tell(std::string_view key, std::string_view value,
-                              const std::string& why) {
-  constexpr std::size_t kLinesMax = 10;
-  if (options_.on_bad_row) {
-    options_.on_bad_row({.table = table_.name(), .key = key, .value = value, .why = why});
-  } else if (logged_ < kLinesMax) {
-    ++logged_;
-    ZEZE_LOG_ERROR("a walk leaves out a row of {} bytes: {}; Put replaces it, Remove removes it",
-                   value.size(), why);
-  } else {
-    ++unnamed_;
-  }
-}
-
-std::vector<std::string> TableBase::UnsavedInserts(const StorageWalk& walk, bool inclusive) const {
-  std::vector<std::string> keys;
-  const std::lock_guard lock(inserts_mutex_);
-  if (!walk.descending) {
-    auto at = !walk.after ? unsaved_inserts_.begin()
-              : inclusive ? unsaved_inserts_.lower_bound(*walk.after)
-                          : unsaved_inserts_.upper_bound(*walk.after);
-    for (; at != unsaved_inserts_.end() && keys.size() < walk.limit; ++at) keys.push_back(*at);
-  } else {
-    auto end = walk.after ? unsaved_inserts_.lower_bound(*walk.after) : unsaved_inserts_.end();
-    for (auto at = std::make_reverse_iterator(end);
-         at != unsaved_inserts_.rend() && keys.size() < walk.limit; ++at) {
-      keys.push_back(*at);
-    }
-  }
-  return keys;
+  return key.Release();
 }
 
 }  // namespace zeze

@@ -4,23 +4,21 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "zeze/base/result.h"
 #include "zeze/bean/schema.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
-#include "zeze/transaction/internal/record_map.h"
+#include "zeze/transaction/internal/change_queue.h"
+#include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/table_cache.h"
+#include "zeze/transaction/internal/unsaved_inserts.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/transaction.h"
 
@@ -83,8 +81,6 @@ class TableBase {
   bool memory() const { return descriptor_.memory; }
   bool durable_at_commit() const { return options_.durable_at_commit; }
   bool attached() const { return engine_ != nullptr; }
-  // Whether a record can be had again after it has left the cache.
-  bool evicts() const { return storage_ != nullptr && options_.cache_capacity != 0; }
   TableStatistics statistics() const;
 
   // Who removes records of this table later (Table::DelayRemove); outlives the engine. Before
@@ -99,18 +95,41 @@ class TableBase {
   // For the stored schema.
   virtual TableSchema Describe() const = 0;
 
- protected:
-  TableBase(const TableDescriptor& descriptor, const internal::ValueOperations& values);
+  // Below: for the parts of the engine.
 
   using Record = internal::Record;
   using ValueHeader = internal::ValueHeader;
 
-  struct Change {
-    Record* record;
-    ValueHeader* before;
-    ValueHeader* after;
-  };
+  // Before the start: options, name and id.
+  void Configure(TableOptions options);
+  // At the start. Without a storage nothing of the table is saved.
+  void Attach(Engine& engine, std::uint16_t index, StorageTable* storage, bool tracked);
+  void SetLimits(const StorageLimits& limits);
+  void Detach();
 
+  Engine* engine() const { return engine_; }
+  std::uint16_t index() const { return index_; }
+  StorageTable* storage() const { return storage_; }
+  // Whether commits of this table are saved, or matter to what is saved with them.
+  bool tracked() const { return tracked_; }
+  std::size_t cache_capacity() const { return options_.cache_capacity; }
+  // Whether a record can be had again after it has left the cache.
+  bool evicts() const { return storage_ != nullptr && options_.cache_capacity != 0; }
+  LaterRemoval* later_removal() const { return later_removal_; }
+
+  const internal::ValueOperations& values() const { return values_; }
+  internal::TableCache& cache() { return cache_; }
+  const internal::TableCache& cache() const { return cache_; }
+  internal::UnsavedInserts& unsaved_inserts() { return unsaved_inserts_; }
+  internal::ChangeQueue& changes() { return changes_; }
+
+  // Throws UsageError if the table was not added to an engine that has started.
+  void CheckAttached() const;
+  // What a read outside transactions gets once the engine stops.
+  Error ReadRefused() const;
+
+  // By which Global locks the record: the table's id as four bytes little-endian, then its key.
+  std::string GlobalKey(const Record& record) const;
   virtual void EncodeRecordKey(const Record& record, ByteWriter& out) const = 0;
   virtual void EncodeValue(const ValueHeader& value, ByteWriter& out) const = 0;
   virtual Result<ValueHeader*> DecodeValue(internal::Participant& by,
@@ -120,6 +139,38 @@ class TableBase {
   virtual internal::Disposer record_disposer() const = 0;
   // The cached record of an encoded key, or null.
   virtual Record* FindEncoded(internal::Participant& by, std::string_view key) const = 0;
+  // Tells the listeners.
+  virtual void Notify(const internal::Change& change) = 0;
+
+  // What the row takes in a flush, at most: of a value that was admitted, or null for none.
+  std::size_t RowBytes(const Record& record, const ValueHeader* value) const {
+    if (fixed_row_bytes_ != 0) return fixed_row_bytes_;
+    if (value != nullptr && fixed_value_bytes_ == 0) return value->row_bytes;
+    return kStorageWriteOverheadBytes + KeyBytes(record) +
+           (value == nullptr ? 0 : fixed_value_bytes_);
+  }
+  // What the storage or later readers would refuse must be refused before the commit: the error
+  // names the record and why. `older`: the value before it, or null. Weighs the value.
+  Result<void> Admit(const Record& record, ValueHeader& value, const ValueHeader* older) const {
+    if (value_may_be_unreadable_) [[unlikely]] {
+      if (Result<void> readable = CheckReadable(record, value, older); !readable.ok())
+        return readable;
+    }
+    if (fixed_value_bytes_ == 0) Weigh(record, value, older);
+    const std::size_t bytes = fixed_value_bytes_ != 0 ? fixed_value_bytes_ : value.row_bytes;
+    if (bytes > value_bytes_max_) [[unlikely]]
+      return CheckFits(record, value);
+    return {};
+  }
+
+  // A table without a storage keeps what it has, but not every key it was ever asked for.
+  void NoteAbsence() {
+    if (storage_ == nullptr) cache_.absences.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ protected:
+  TableBase(const TableDescriptor& descriptor, const internal::ValueOperations& values);
+
   // The bound of every value of this table; 0 if there is none.
   virtual std::size_t FixedValueBytes() const = 0;
   // The same of keys.
@@ -130,58 +181,7 @@ class TableBase {
   // Whether readers accept the value because they accepted the older one. Cheap; false proves
   // nothing.
   virtual bool SurelyReadable(const ValueHeader& value, const ValueHeader& older) const = 0;
-  virtual void Notify(const Change& change) = 0;
 
-  // What the row takes in a flush, at most: of a value that was weighed, or null for none.
-  std::size_t RowBytes(const Record& record, const ValueHeader* value) const {
-    if (fixed_row_bytes_ != 0) return fixed_row_bytes_;
-    if (value != nullptr && fixed_value_bytes_ == 0) return value->row_bytes;
-    return kStorageWriteOverheadBytes + KeyBytes(record) +
-           (value == nullptr ? 0 : fixed_value_bytes_);
-  }
-  // What the storage refuses must be refused before the commit. Cheap; whoever gets true measures.
-  bool MayNotFit(const ValueHeader& value) const {
-    return (fixed_value_bytes_ != 0 ? fixed_value_bytes_ : value.row_bytes) > value_bytes_max_;
-  }
-  // Measures. The error names record, size and limit.
-  Result<void> CheckFits(const Record& record, const ValueHeader& value) const;
-  void SetLimits(const StorageLimits& limits);
-  // Why no reader would accept the value that follows `older` (null: none); empty if all is well.
-  std::string WhyUnreadable(const ValueHeader& value, const ValueHeader* older) const;
-  // Called with the record locked, before the new value is visible.
-  void NoteUnsavedInsert(const Record& record);
-  void ForgetUnsavedInsert(std::string_view key);
-  // Encoded keys of records that may be in the cache and not yet in the storage, after (before)
-  // `after`, at most `limit`; with `after` itself if `inclusive`.
-  std::vector<std::string> UnsavedInserts(const StorageWalk& walk, bool inclusive) const;
-
-  // Tells one walk's bad rows to its options, or to the log.
-  class BadRows {
-   public:
-    BadRows(const TableBase& table, const WalkOptions& options)
-        : table_(table), options_(options) {}
-    ~BadRows();
-    BadRows(const BadRows&) = delete;
-    BadRows& operator=(const BadRows&) = delete;
-
-    void Tell(std::string_view key, std::string_view value, const std::string& why);
-
-   private:
-    const TableBase& table_;
-    const WalkOptions& options_;
-    std::size_t logged_ = 0;
-    std::size_t unnamed_ = 0;
-  };
-
-  // A table without a storage keeps what it has, but not every key it was ever asked for.
-  void NoteAbsence() {
-    if (storage_ == nullptr) absences_.fetch_add(1, std::memory_order_relaxed);
-  }
-
-  // Throws UsageError if the table was not added to an engine that has started.
-  void CheckAttached() const;
-  // What a read outside transactions gets once the engine stops.
-  Error ReadRefused() const;
   // Throws UsageError unless the body of the transaction runs here and knows this table.
   void CheckUse(const Transaction& tx) const {
     const bool good = internal::thread_calls.body == &tx && engine_ == &tx.engine();
@@ -190,6 +190,16 @@ class TableBase {
   }
   // Throws UsageError if nobody removes records of this table later.
   void CheckLaterRemoval() const;
+  // A key that is longer cannot be stored.
+  Result<void> CheckKey(std::size_t bytes) const;
+  // A record that nobody has seen yet, of which nothing is known.
+  void BeginRecord(internal::Context& context, Record& record);
+
+ private:
+  Result<void> CheckReadable(const Record& record, const ValueHeader& value,
+                             const ValueHeader* older) const;
+  // Measures. The error names record, size and limit.
+  Result<void> CheckFits(const Record& record, const ValueHeader& value) const;
 
   const TableDescriptor descriptor_;
   const internal::ValueOperations values_;
@@ -199,39 +209,18 @@ class TableBase {
   Engine* engine_ = nullptr;
   StorageTable* storage_ = nullptr;
   std::uint16_t index_ = 0;
-  // Whether commits of this table are saved, or matter to what is saved with them.
   bool tracked_ = false;
   std::size_t key_bytes_max_ = kStorageKeyBytesMax;
   std::size_t value_bytes_max_ = ~std::size_t{0};
   bool value_may_be_unreadable_ = false;
   std::size_t fixed_value_bytes_ = 0;
   std::size_t fixed_row_bytes_ = 0;  // With key and overhead; 0: keys or values have no bound.
-  internal::RecordMap records_;
-  std::atomic<bool> has_listeners_ = false;
   LaterRemoval* later_removal_ = nullptr;
   bool tells_writes_ = false;
-
- private:
-  friend class Engine;
-  friend class Transaction;
-  friend class Checkpoint;
-  friend class CacheCleaner;
-
-  mutable std::mutex inserts_mutex_;
-  std::set<std::string, std::less<>> unsaved_inserts_;
-
-  // Changes in commit order, waiting to be delivered (see Transaction::DeliverChanges).
-  std::mutex changes_mutex_;
-  std::deque<Change> changes_;
-  std::mutex delivery_mutex_;
-
-  std::atomic<std::uint64_t> loads_ = 0;
-  std::atomic<std::uint64_t> evictions_ = 0;
-  // Of a table without a storage: records that became absent, or began so, since the last sweep.
-  std::atomic<std::size_t> absences_ = 0;
-  std::chrono::nanoseconds rest_until_{0};
-  std::size_t hand_shard_ = 0;
-  std::size_t hand_slot_ = 0;
+  // Above: what every commit reads and nobody writes after the start.
+  internal::TableCache cache_;
+  internal::ChangeQueue changes_;
+  internal::UnsavedInserts unsaved_inserts_;
 };
 
 }  // namespace zeze

@@ -185,10 +185,10 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool
       continue;
     }
     value = context_.participant.Protect(record.value);
-    const bool copied = value != nullptr && table.values_.in_record();
-    if (copied) value = table.values_.fetch(context_.participant, record);
+    const bool copied = value != nullptr && table.values().in_record();
+    if (copied) value = table.values().fetch(context_.participant, record);
     if (record.word.load(std::memory_order_acquire) == word) break;
-    if (copied) table.values_.dispose(context_.participant, value);
+    if (copied) table.values().dispose(context_.participant, value);
   }
   if (!pinned) context_.pins.Add(&record);
   // After the pin: whoever clears this and looks for pins then finds it (Engine::Sweep).
@@ -252,7 +252,7 @@ void Transaction::SaveForUndo(Access& access) {
   if (savepoint_ == 0 || access.savepoint >= savepoint_) return;
   ValueHeader* content = nullptr;
   if (access.state == AccessState::kEdited) {
-    const auto& values = access.table->values_;
+    const auto& values = access.table->values();
     content = values.copy(context_.participant, *access.working);
   }
   undo_.push_back({.access = IndexOf(access),
@@ -267,9 +267,9 @@ void Transaction::SaveForUndo(Access& access) {
 void Transaction::MakeWorkingCopy(Access& access) {
   SaveForUndo(access);
   if (access.state == AccessState::kEdited) return;
-  tells_writes_ |= access.table->tells_writes_;
+  tells_writes_ |= access.table->tells_writes();
   ZEZE_CHECK(access.state == AccessState::kRead && access.committed != nullptr);
-  const auto& values = access.table->values_;
+  const auto& values = access.table->values();
   // A copy that nobody has seen and that no savepoint can ask for is edited itself.
   const bool as_it_is = values.in_record() && !access.shown && savepoint_ == 0 &&
                         access.working == nullptr && values.raise_version == nullptr;
@@ -289,12 +289,12 @@ void Transaction::SetWorking(Access& access, ValueHeader* fresh) {
   if (access.working == nullptr) {
     access.working = fresh;
   } else {
-    table.values_.assign(*access.working, *fresh);
-    table.values_.dispose(context_.participant, fresh);
+    table.values().assign(*access.working, *fresh);
+    table.values().dispose(context_.participant, fresh);
   }
   access.state = AccessState::kEdited;
   access.removed_later = false;
-  tells_writes_ |= table.tells_writes_;
+  tells_writes_ |= table.tells_writes();
 }
 
 void Transaction::MarkRemoved(Access& access) {
@@ -302,7 +302,7 @@ void Transaction::MarkRemoved(Access& access) {
   access.state = AccessState::kRemoved;
   access.removed_later = false;
   access.generation = ++last_generation_;
-  tells_writes_ |= access.table->tells_writes_;
+  tells_writes_ |= access.table->tells_writes();
 }
 
 void Transaction::MarkRemovedLater(Access& access) {
@@ -316,11 +316,11 @@ void Transaction::TellWrites() {
   for (std::size_t i = 0; i < count; ++i) {
     TableBase& table = *accesses_[i].table;
     const Access& access = accesses_[i];
-    const bool told = table.tells_writes_ && IsWrite(access) && !access.removed_later;
+    const bool told = table.tells_writes() && IsWrite(access) && !access.removed_later;
     if (!told) continue;  // What was written as it was counts as well.
     ByteWriter key;
     table.EncodeRecordKey(*accesses_[i].record, key);
-    table.later_removal_->Written(*this, table, key.Release());
+    table.later_removal()->Written(*this, table, key.Release());
   }
 }
 
@@ -344,10 +344,10 @@ void Transaction::CheckUse(const TableBase& table) const {
                            "a transaction can be used only by the body of its procedure, while it "
                            "runs",
                            table.name()));
-  ZEZE_REQUIRE(table.engine_ != nullptr,
+  ZEZE_REQUIRE(table.engine() != nullptr,
                fmt::format("table {} belongs to no engine: add it before the start", table.name()));
   ZEZE_REQUIRE(
-      table.engine_ == &engine_,
+      table.engine() == &engine_,
       fmt::format("table {} belongs to another engine than procedure {}", table.name(), name_));
 }
 
@@ -452,7 +452,7 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark, std
     const Undo undo = undo_.back();
     undo_.pop_back();
     Access& access = accesses_[undo.access];
-    const auto& values = access.table->values_;
+    const auto& values = access.table->values();
     // Content that vanishes by the rollback takes its handles along; content that is put back keeps
     // its address and its handles, even if it was removed in between.
     access.generation = undo.state == AccessState::kEdited ? undo.generation : ++last_generation_;
@@ -577,7 +577,7 @@ void Transaction::ForgetAccesses(std::size_t count) {
 }
 
 void Transaction::DisposeAccess(Access& access) {
-  const auto& values = access.table->values_;
+  const auto& values = access.table->values();
   if (access.working != nullptr) values.dispose(context_.participant, access.working);
   const bool own_copy = values.in_record() && access.committed != nullptr &&
                         access.committed != &internal::in_record_mark;
@@ -615,7 +615,7 @@ void Transaction::Reset() {
   for (Access& access : accesses_) DisposeAccess(access);
   for (const Undo& undo : undo_) {
     if (undo.content == nullptr) continue;
-    const auto& values = accesses_[undo.access].table->values_;
+    const auto& values = accesses_[undo.access].table->values();
     values.dispose(context_.participant, undo.content);
   }
   ++serial_;  // Handles of this run are void.

@@ -100,6 +100,11 @@ struct Access {
     if (state == AccessState::kRead) return committed;
     return state == AccessState::kEdited ? working : nullptr;
   }
+  void NoteHint(RecordMap::ValueHint* at) {
+    hint = at;
+    const void* value = committed;
+    if (at->load(std::memory_order_relaxed) != value) at->store(value, std::memory_order_relaxed);
+  }
   // Whether there is nothing to remove.
   bool absent() const {
     return content() == nullptr && (!unreadable || state != AccessState::kRead);

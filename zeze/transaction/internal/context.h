@@ -150,4 +150,19 @@ class ContextLease {
   bool cached_ = false;
 };
 
+// Reads records outside transactions: what is found stays valid, and pinned, until the end.
+class ReadScope {
+ public:
+  explicit ReadScope(Context& context) : context_(context) { context_.participant.Enter(); }
+  ~ReadScope() {
+    context_.pins.Clear();
+    context_.participant.Leave();
+  }
+  ReadScope(const ReadScope&) = delete;
+  ReadScope& operator=(const ReadScope&) = delete;
+
+ private:
+  Context& context_;
+};
+
 }  // namespace zeze::internal
