@@ -1,6 +1,7 @@
 // A server that does what a test tells it, order by order.
 //
-//   zeze_commanded_server --id 3 --database URL --global HOST:PORT[,HOST:PORT] --orders FIFO --lease 6000
+//   zeze_commanded_server --id 3 --database URL --global HOST:PORT[,HOST:PORT] --orders FIFO
+//     --lease 6000
 //
 // It says "ready" when it serves. An order is a line in the FIFO: its number, a verb, the first key
 // and the number of keys. Each runs on a thread of its own:

@@ -26,7 +26,6 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/internal/commit_log.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/testing/engine_test.h"
 

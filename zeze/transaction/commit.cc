@@ -19,7 +19,6 @@
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/record.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

@@ -30,7 +30,6 @@
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

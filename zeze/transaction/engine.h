@@ -36,7 +36,6 @@
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/version_clock.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 

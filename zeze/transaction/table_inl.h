@@ -19,6 +19,7 @@
 
 #include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
+#include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/encoded_size.h"
@@ -35,7 +36,6 @@
 #include "zeze/transaction/internal/table_walk.h"
 #include "zeze/transaction/internal/value.h"
 #include "zeze/transaction/later_removal.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"

@@ -29,7 +29,6 @@
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/procedure_name.h"
-#include "zeze/transaction/result_code.h"
 #include "zeze/transaction/table_base.h"
 
 namespace zeze {
