@@ -228,6 +228,49 @@ TEST(Service, SurvivesCallbacksThatThrow) {
   }
 }
 
+// Runs each task on another thread while Post is under way, and lets Post go on a little longer.
+class LingeringExecutor final : public Executor {
+ public:
+  void Post(Task task) override {
+    ++posting;
+    std::thread([&task] { task(); }).join();
+    MutexLock lock(mutex_);
+    const auto deadline = SystemClock().Now() + milliseconds(50);
+    while (!destroyed_soon_ && SystemClock().WaitUntil(changed_, mutex_, deadline)) {
+    }
+    --posting;
+  }
+
+  // What its owner says before it destroys it.
+  void Release() {
+    MutexLock lock(mutex_);
+    destroyed_soon_ = true;
+    changed_.NotifyAll();
+  }
+
+  std::atomic<int> posting = 0;
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool destroyed_soon_ ZEZE_GUARDED_BY(mutex_) = false;
+};
+
+TEST(Service, StopReturnsAfterTheLastUseOfTheExecutor) {
+  for (const Dispatch dispatch : {Dispatch::kOrdered, Dispatch::kParallel}) {
+    LingeringExecutor executor;
+    IoThreads io({});
+    Service server(io, {.name = "server"});
+    HandleEcho(server);
+    Service client(io, {.name = "client", .dispatch = dispatch, .executor = &executor});
+    static_cast<void>(MustConnect(client, MustListen(server), {.reconnect = false}));
+
+    client.Stop();
+    EXPECT_EQ(executor.posting, 0);
+    executor.Release();
+  }
+}
+
 TEST(Service, AnswersNotImplementedForAKnownProtocolWithoutHandler) {
   IoThreads io({});
   Service server(io, {.name = "server"});

@@ -313,10 +313,17 @@ void ConnectionImpl::FinishClose() {
   }
   // On its own: it must happen even if the callback throws.
   Deliver(dispatch,
-          Arrival{.task = Task("forget connection",
-                               [self = Self()] { self->service_->Remove(*self); })},
+          Arrival{.task = Task("forget connection", [self = Self()] { self->LeaveService(); })},
           nullptr);
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): a task frees what it holds.
+  LeaveService();
+}
+
+// Service::Stop waits until every connection has left, and the executor may be destroyed as soon as
+// it returns. So a connection leaves when its last event has run and when this loop, which may still
+// be inside Post while that event runs, has let go of the executor.
+void ConnectionImpl::LeaveService() {
+  if (holds_service_.fetch_sub(1) == 1) service_->Remove(*this);
 }
 
 // Everything was sent: says so to the peer and waits for its own end, passing over what it still
