@@ -160,11 +160,16 @@ Result<std::int32_t> CheckShards(const std::optional<ClusterRow>& row, std::int3
   }
   if (start.shard >= shards) {
     return Error(ErrorCode::kIncompatible,
-                 fmt::format("this Global was started with --shard {}, but the cluster in this "
-                             "database has {}, numbered from 0: start all Globals of a new cluster "
-                             "with --shards {}, or stop all servers and run \"zeze cluster shards "
-                             "{}\"",
-                             start.shard, ShardCount(shards), start.shard + 1, start.shard + 1));
+                 known ? fmt::format(
+                             "this Global was started with --shard {}, but the cluster in this "
+                             "database has {}, numbered from 0: stop all servers and run \"zeze "
+                             "cluster shards {}\" if it shall have more",
+                             start.shard, ShardCount(shards), start.shard + 1)
+                       : fmt::format(
+                             "this Global was started with --shard {} on a database whose cluster "
+                             "does not know its number of shards yet: start all Globals of a new "
+                             "cluster with --shards {} (or how many there will be)",
+                             start.shard, start.shard + 1));
   }
   return shards;
 }

@@ -228,9 +228,10 @@ TEST(PeerDefect, No9ACrashedServerStartsAtOnceAndItsRecordsAreFreeWithItsLease) 
 TEST(PeerDefect, No10TheLossOfOneGlobalStopsItsKeysOnly) {
   const auto database = NewMemoryDatabase();
   constexpr std::chrono::nanoseconds kNoOldPeers(0);
+  constexpr std::int32_t kShards = 2;  // Each says it: either may be the first to start.
   auto first =
-      std::make_unique<Global>(database, "g1", 0, 0, kNoOldPeers, testing::kLease, /*shards=*/2);
-  Global second(database, "g2", 0, 1);
+      std::make_unique<Global>(database, "g1", 0, 0, kNoOldPeers, testing::kLease, kShards);
+  Global second(database, "g2", 0, 1, kNoOldPeers, testing::kLease, kShards);
   const std::vector<std::uint16_t> ports = {first->port(), second.port()};
   Server a(database, 1, ports);
   Server b(database, 2, ports);
