@@ -67,6 +67,7 @@ void ShardSession::SendFencedLogin(ConnectionId to, const LoginRequest& request)
   greeted_ = {.to = to,
               .login = std::make_shared<const LoginRequest>(request),
               .nonce = NewSecret(),
+              .sent_at = options_.clock->Now(),
               .said = {}};
   Result<void> sent = connection_->Call<wire::Greeting>(
       {.nonce = greeted_.nonce}, {},

@@ -40,6 +40,8 @@ namespace {
 constexpr auto kReconnectDelay = std::chrono::milliseconds(100);
 constexpr auto kReconnectDelayMax = std::chrono::seconds(1);
 constexpr auto kConnectTimeout = std::chrono::seconds(3);
+// How long a greeting may be without an answer while other servers wait for this one's records.
+constexpr auto kGreetingPatience = std::chrono::milliseconds(500);
 // KeepAlives without an answer, after which the connection is given up: 2 s by default.
 constexpr int kUnansweredMax = 10;
 constexpr auto kSavedLookPeriod = std::chrono::milliseconds(50);
@@ -253,7 +255,21 @@ bool ShardSession::out_of_sight() {
 }
 
 void ShardSession::OnWanted(std::int64_t term) {
-  WithAgent([term](GlobalAgent& agent) { agent.OnWanted(term); });
+  WithAgent([&](GlobalAgent& agent) ZEZE_REQUIRES(mutex_) {
+    if (GreetingOverdue()) {
+      connection_->Close("it does not answer the greeting, and others need records");
+      agent.OnClosed(IdOf(*connection_));
+    }
+    agent.OnWanted(term);
+  });
+}
+
+// A network that swallows everything would hold up the yield until the greeting times out. Nothing
+// of the login is sent before the greeting is answered, so no login can arrive after the yield.
+bool ShardSession::GreetingOverdue() const {
+  return connection_ != nullptr && greeted_.to == IdOf(*connection_) &&
+         greeted_.said.nonce.empty() &&
+         options_.clock->Now() - greeted_.sent_at >= kGreetingPatience;
 }
 
 void ShardSession::Yield(const YieldMark& mark) {

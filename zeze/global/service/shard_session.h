@@ -203,8 +203,10 @@ class ShardSession final : private AgentOutput {
     ConnectionId to = 0;
     std::shared_ptr<const LoginRequest> login;
     std::string nonce;
-    wire::GreetingResult said;
+    std::chrono::nanoseconds sent_at{0};
+    wire::GreetingResult said;  // Its nonce is empty until the greeting is answered.
   };
+  bool GreetingOverdue() const ZEZE_REQUIRES(mutex_);
   Greeted greeted_ ZEZE_GUARDED_BY(mutex_);
   std::string proof_ ZEZE_GUARDED_BY(mutex_);       // Of the login under way.
   int logins_cut_off_ ZEZE_GUARDED_BY(mutex_) = 0;  // One after the other.
