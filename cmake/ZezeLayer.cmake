@@ -113,11 +113,16 @@ function(zeze_install_generated part)
 endfunction()
 
 # zeze_test(NAME sources... LIBRARIES targets... [LABEL unit|integration|slow] [TIMEOUT seconds]
-#           [ONE_PROCESS]):
-# a GoogleTest binary whose cases ctest runs one by one; with ONE_PROCESS it runs them all at once,
-# because they share something that takes long to start.
+#           [ONE_PROCESS] [WAITS]):
+# a GoogleTest binary whose cases ctest runs one by one; with ONE_PROCESS it runs them all in one
+# process, because they share something that takes long to start. WAITS: its cases mostly wait for
+# leases, time-outs and databases, so more of them may run beside each other (see ./dev test).
 function(zeze_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_PROCESS" "LABEL;TIMEOUT" "LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_PROCESS;WAITS" "LABEL;TIMEOUT" "LIBRARIES")
+  set(processors 2)
+  if(arg_WAITS)
+    set(processors 1)
+  endif()
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -130,11 +135,12 @@ function(zeze_test name)
   string(REGEX REPLACE "^zeze_|_test$" "" prefix ${name})
   if(arg_ONE_PROCESS)
     add_test(NAME ${prefix} COMMAND ${name})
-    set_tests_properties(${prefix} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
+    set_tests_properties(${prefix} PROPERTIES
+      TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL} PROCESSORS ${processors})
     return()
   endif()
   gtest_discover_tests(${name} TEST_PREFIX ${prefix}/ DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL} PROCESSORS ${processors})
 endfunction()
 
 include(GoogleTest)

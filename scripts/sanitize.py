@@ -72,7 +72,7 @@ def check(preset, programs, deadline):
     if not built:
         return built
     prefixes = "|".join(re.sub("^zeze_|_test$", "", name) for name in programs)
-    return run(["ctest", "--preset", preset, "-j2", "-R", f"^({prefixes})(/|$)"], deadline)
+    return run(["ctest", "--preset", preset, "-j4", "-R", f"^({prefixes})(/|$)"], deadline)
 
 
 def main():
