@@ -32,7 +32,6 @@ using internal::Word;
 
 namespace {
 
-constexpr auto kDrainPeriod = std::chrono::milliseconds(10);
 constexpr auto kCleanPeriod = std::chrono::milliseconds(100);
 constexpr auto kRoomWaitMax = std::chrono::seconds(30);
 constexpr std::size_t kScanSlots = 1024;
@@ -53,63 +52,10 @@ constexpr std::size_t Allowance(std::size_t in_use) {
 
 }  // namespace
 
-void Engine::WantFlush() {
+void Engine::WakeCleaner() {
   const MutexLock lock(mutex_);
-  if (flush_wanted_) return;
-  flush_wanted_ = true;
+  if (std::exchange(clean_wanted_, true)) return;
   wake_.NotifyAll();
-}
-
-void Engine::WakeForUrgentFlush() {
-  const MutexLock lock(mutex_);
-  if (urgent_wanted_) return;
-  urgent_wanted_ = true;
-  wake_.NotifyAll();
-}
-
-void Engine::CheckpointLoop() {
-  SetThreadName("checkpoint");
-  const bool periodic = options_.checkpoint_period.count() > 0;
-  const bool drains = checkpoint_->groups();
-  constexpr auto kNever = std::chrono::nanoseconds::max();
-  auto due = periodic ? options_.clock->Now() + options_.checkpoint_period : kNever;
-  while (true) {
-    bool flush = false;
-    bool urgent = false;
-    {
-      const MutexLock lock(mutex_);
-      const auto now = options_.clock->Now();
-      auto until = std::min(due, now + std::chrono::hours(1));
-      if (drains) until = std::min(until, now + kDrainPeriod);
-      while (!stop_threads_ && !flush_wanted_ && !urgent_wanted_ &&
-             options_.clock->WaitUntil(wake_, mutex_, until)) {
-      }
-      if (stop_threads_) return;
-      flush = std::exchange(flush_wanted_, false);
-      urgent = std::exchange(urgent_wanted_, false);
-    }
-    const auto now = options_.clock->Now();
-    if (now >= due) {
-      flush = true;
-      due = periodic ? now + options_.checkpoint_period : kNever;
-    }
-    if (!flush && !urgent) {
-      checkpoint_->Drain();
-    } else if (now >= checkpoint_->next_try()) {
-      // Failures are reported by the checkpoint.
-      static_cast<void>((flush ? checkpoint_->FlushAll() : checkpoint_->FlushUrgent()).ok());
-    }
-    // While the storage fails, everything waits for the next try.
-    if (const auto again = checkpoint_->next_try(); again > Checkpoint::kNoTrouble) {
-      due = std::min(due, again);
-      continue;
-    }
-    if (flush) {
-      const MutexLock lock(mutex_);
-      clean_wanted_ = true;  // What was saved can be evicted.
-      wake_.NotifyAll();
-    }
-  }
 }
 
 void Engine::CleanLoop() {
@@ -166,12 +112,11 @@ void Engine::CleanCaches(Context& context) {
     if (CleanTable(context, *table)) unsaved = true;
   }
   if (!crowded) return;
-  const MutexLock lock(mutex_);
-  room_.NotifyAll();
-  if (unsaved && !flush_wanted_) {
-    flush_wanted_ = true;
-    wake_.NotifyAll();
+  {
+    const MutexLock lock(mutex_);
+    room_.NotifyAll();
   }
+  if (unsaved) checkpoint_->WantFlush();
 }
 
 // True: the cache is still too large, because of unsaved records.

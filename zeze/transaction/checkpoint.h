@@ -16,26 +16,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <string_view>
+#include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "zeze/base/asymmetric_fence.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/trouble.h"
-#include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/internal/commit_log.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/dependency_graph.h"
+#include "zeze/transaction/internal/durable_actions.h"
+#include "zeze/transaction/internal/engine_parts.h"
+#include "zeze/transaction/internal/flush_batch.h"
 
 namespace zeze {
-
-class Engine;
-class TableBase;
 
 // The steps of a flush, in order. Tests stop the process at each.
 enum class CheckpointStep : std::uint8_t {
@@ -60,15 +60,16 @@ struct CheckpointStatistics {
   std::chrono::nanoseconds failing_for{0};         // Of a storage that takes nothing.
 };
 
-// Thread-safe. One flush at a time: whoever needs one and finds none running does it itself.
+// Thread-safe. One flush at a time. The thread "checkpoint" flushes when the period is over, when
+// much is unsaved and when somebody waits; FlushAll does it on the caller's thread.
 class Checkpoint {
  public:
   struct Options {
     Storage* storage = nullptr;  // Null: nothing is ever saved.
-    Clock* clock = nullptr;
     bool groups = false;
-    bool sync = true;
     // As in EngineOptions.
+    bool sync = true;
+    std::chrono::nanoseconds period{0};
     std::uint64_t dirty_records_max = ~std::uint64_t{0};
     std::uint64_t dirty_bytes_max = ~std::uint64_t{0};
     std::chrono::nanoseconds room_wait_max = std::chrono::seconds(30);
@@ -77,12 +78,22 @@ class Checkpoint {
     std::chrono::nanoseconds retry_delay = std::chrono::milliseconds(100);
     std::chrono::nanoseconds retry_delay_max = std::chrono::seconds(5);
     std::function<void(CheckpointStep)> on_step = nullptr;
+    // The storage has taken everything: records can be evicted.
+    std::function<void()> on_saved = nullptr;
+    // The storage refuses this process for ever, and nothing is saved any more.
+    std::function<void(const std::string& why)> on_fenced = nullptr;
   };
 
-  Checkpoint(Engine& engine, Options options);
+  Checkpoint(const internal::EngineParts& parts, internal::DurableActions& actions,
+             Options options);
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
+
+  // Begins and ends the checkpoint's own thread. When that itself calls Stop, in on_fenced, another
+  // thread must call it once more.
+  void Start();
+  void Stop();
 
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_seq_cst); }
 
@@ -110,14 +121,10 @@ class Checkpoint {
   // what `leftover` returns runs after its actions, if it is saved later.
   bool Await(internal::DurabilityTicket& ticket, FunctionRef<std::vector<Task>()> leftover);
 
-  // Starts a flush soon, on the checkpoint's own thread, of the groups that somebody waits for.
+  // Starts a flush soon, on the checkpoint's own thread: of everything, or of the groups that
+  // somebody waits for.
+  void WantFlush();
   void WantUrgent();
-  // Saves them, unless another flush has done so meanwhile.
-  Result<void> FlushUrgent();
-
-  // When the next try is due, if the storage failed the last one.
-  static constexpr std::chrono::nanoseconds kNoTrouble = std::chrono::nanoseconds::min();
-  std::chrono::nanoseconds next_try() const;
 
   // Returns after the next flush, or at that moment.
   void AwaitFlush(std::chrono::nanoseconds until);
@@ -159,38 +166,7 @@ class Checkpoint {
   void GiveRoom(internal::Context& context);
 
  private:
-  friend class Engine;
-
-  // A record that is unsaved, in a forest of groups (union by size) and in its group's ring.
-  struct Node {
-    std::uint32_t parent;
-    std::uint32_t next;
-    std::uint32_t size;
-    internal::Record* record;
-    internal::DurabilityTicket* tickets;
-  };
-
-  // A record of the flush with its bytes in a piece of the arena.
-  struct Item {
-    internal::Record* record;
-    TableBase* table;
-    const ByteWriter* piece;
-    std::size_t key_begin, key_size, value_size;  // The value follows the key.
-
-    std::string_view key() const { return piece->view().substr(key_begin, key_size); }
-    std::string_view value() const {
-      return piece->view().substr(key_begin + key_size, value_size);
-    }
-    bool remove;
-    bool stored;  // False for memory tables: part of the group, not of the storage.
-  };
-
-  // What orders writes: table, then key; most keys differ in their first eight bytes.
-  struct Order {
-    std::uint64_t prefix;
-    std::uint32_t item;
-    std::uint16_t table;
-  };
+  static constexpr std::chrono::nanoseconds kNoTrouble = std::chrono::nanoseconds::min();
 
   enum class Scope : std::uint8_t { kNothing, kUrgent, kEverything };
 
@@ -201,9 +177,14 @@ class Checkpoint {
     internal::DurabilityTicket* tickets = nullptr;
   };
 
-  Result<void> Flush(Scope scope);
+  void Loop();
+  // When the next try is due, if the storage failed the last one.
+  std::chrono::nanoseconds next_try() const;
+  // Saves the groups that somebody waits for, unless another flush has done so meanwhile.
+  Result<void> FlushUrgent();
   Result<void> RunExclusive(Scope scope) ZEZE_REQUIRES(mutex_);
   void WakeForUrgent() ZEZE_REQUIRES(mutex_);
+  void Complete(internal::DurabilityTicket* tickets, std::vector<Task>& then);
   void NoteFailure(const Error& error) ZEZE_REQUIRES(mutex_);
   bool GrantRoom(internal::Context& context, std::uint64_t bytes, bool large) ZEZE_REQUIRES(mutex_);
   Error NoRoom(std::chrono::nanoseconds waited) ZEZE_REQUIRES(mutex_);
@@ -212,24 +193,12 @@ class Checkpoint {
   Result<Done> Run(Scope scope);
   std::uint64_t AdvanceEpoch();
   void DrainLogs(std::uint64_t epoch);
-  void Take(const internal::CommitLog::Entry& entry);
-  std::uint32_t NodeOf(internal::Record* record);
-  std::uint32_t Find(std::uint32_t node);
-  std::uint32_t Union(std::uint32_t a, std::uint32_t b);
-  void Attach(std::uint32_t root, internal::DurabilityTicket* ticket);
-  void ChooseMembers(Scope scope);
-  void Gather(std::uint64_t cut);
-  void GatherRecord(internal::Participant& by, internal::Record* record, std::uint64_t cut);
-  ByteWriter& ArenaPiece();
-  void TrimArena();
-  void SortWrites();
-  Result<void> Write();
-  Result<void> FlushWrites();
-  void MarkClean(internal::Participant& by, std::uint64_t cut);
-  internal::DurabilityTicket* ForgetMembers();
+  Result<void> Write(std::span<const StorageWrite> writes);
+  Result<void> FlushWrites(std::span<const StorageWrite> writes);
   void Step(CheckpointStep step) const;
 
-  Engine& engine_;
+  const internal::EngineParts parts_;
+  internal::DurableActions& actions_;
   const Options options_;
   const std::uint64_t bytes_max_;        // What the storage takes at once.
   const std::uint64_t dirty_bytes_max_;  // Above it commits wait.
@@ -258,18 +227,16 @@ class Checkpoint {
   bool refusing_ ZEZE_GUARDED_BY(mutex_) = false;  // Commits, because there is no room for long.
 
   // Owned by whoever set running_.
-  std::vector<Node> nodes_;  // [0] is unused.
-  std::vector<std::uint32_t> free_nodes_;
-  std::vector<std::uint32_t> urgent_nodes_;              // Whose groups somebody waits for.
-  internal::DurabilityTicket* loose_tickets_ = nullptr;  // Whole-cut mode.
-  std::vector<std::uint32_t> members_;
-  std::vector<Item> items_;
-  std::vector<Order> order_;
-  // What a flush encodes, in pieces: what is encoded stays where it is.
-  std::vector<std::unique_ptr<ByteWriter>> arena_;
-  std::size_t arena_used_ = 0;   // Pieces.
-  std::size_t arena_bytes_ = 0;  // Of all items.
-  std::vector<StorageWrite> writes_;
+  internal::DependencyGraph graph_;
+  internal::FlushBatch batch_;
+
+  // Taken after mutex_, if both are.
+  Mutex wake_mutex_;
+  CondVar wake_;
+  bool stop_wanted_ ZEZE_GUARDED_BY(wake_mutex_) = false;
+  bool flush_wanted_ ZEZE_GUARDED_BY(wake_mutex_) = false;
+  bool urgent_wanted_ ZEZE_GUARDED_BY(wake_mutex_) = false;
+  std::thread thread_;
 };
 
 }  // namespace zeze

@@ -32,15 +32,6 @@ using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
 
-namespace {
-
-// Record::aside: the low bit says that there is one, the rest is its value, null for a tombstone.
-ValueHeader* AsideValue(std::uintptr_t aside) {
-  return reinterpret_cast<ValueHeader*>(aside & ~std::uintptr_t{1});
-}
-
-}  // namespace
-
 Outcome Transaction::Finish(std::int64_t code) {
   if (failed_) return FinishFailed();
   if (aborted_) return Outcome::kConflict;
@@ -328,10 +319,10 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   if (keep_old) {
     // The flush of the last cut may still need the old value (rule 28). An older one kept aside is
     // of a cut whose flush has ended: the epoch advances only between flushes.
-    if (ValueHeader* stale = AsideValue(record.aside)) {
+    if (ValueHeader* stale = record.aside_value()) {
       garbage_.emplace_back(stale, table.values().dispose);
     }
-    record.aside = reinterpret_cast<std::uintptr_t>(old) | 1;
+    record.KeepAside(old);
   } else if (old != nullptr && old != &internal::in_record_mark) {
     garbage_.emplace_back(old, table.values().dispose);
   }
@@ -378,7 +369,7 @@ void Transaction::MakeTicket(std::uint64_t action_order) {
   for (Action& action : actions_) {
     if (action.when == When::kDurable) ticket_->actions.push_back(std::move(action.task));
   }
-  engine_.waiting_actions_.fetch_add(ticket_->actions.size(), std::memory_order_relaxed);
+  engine_.durable_actions().Expect(ticket_->actions.size());
   ticket_->urgent = has_durable_;
   ticket_->owned = !has_durable_;  // Nobody waits for it: the checkpoint deletes it.
 }

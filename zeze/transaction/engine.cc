@@ -26,6 +26,7 @@
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/engine_parts.h"
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/internal/record_map.h"
@@ -45,16 +46,14 @@ using internal::ValueHeader;
 
 namespace {
 
-// The engine whose AfterDurable action this thread runs.
-thread_local const Engine* acting_engine = nullptr;
-
 constexpr char kNotSaved[] = "it was not saved in time; whether it will be is not known";
 
 }  // namespace
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
-      contexts_(std::make_shared<internal::ContextPool>(reclaimer_, versions_)) {}
+      contexts_(std::make_shared<internal::ContextPool>(reclaimer_, versions_)),
+      durable_actions_(options_.after_durable_max) {}
 
 Engine::~Engine() {
   if (state_ == State::kRunning || state_ == State::kStopping) {
@@ -63,7 +62,7 @@ Engine::~Engine() {
     }
   }
   StopThreads();
-  StopActions(ThreadPool::Pending::kDiscard);
+  durable_actions_.Stop(ThreadPool::Pending::kDiscard);
   DisposeTables();
 }
 
@@ -124,23 +123,31 @@ Result<void> Engine::Start() {
                        std::any_of(tables_.begin(), tables_.end(), [](const TableBase* table) {
                          return table->durable_at_commit();
                        }));
+  const internal::EngineParts parts{.tables = tables_,
+                                    .contexts = contexts_,
+                                    .versions = versions_,
+                                    .clock = *options_.clock,
+                                    .coherence = options_.coherence};
   checkpoint_ = std::make_unique<Checkpoint>(
-      *this, Checkpoint::Options{.storage = options_.storage,
-                                 .clock = options_.clock,
-                                 .groups = groups,
-                                 .sync = options_.sync,
-                                 .dirty_records_max = options_.dirty_records_max,
-                                 .dirty_bytes_max = options_.dirty_bytes_max,
-                                 .room_wait_max = options_.room_wait_max,
-                                 .durable_wait_max = options_.durable_wait_max,
-                                 .on_step = options_.on_checkpoint_step});
+      parts, durable_actions_,
+      Checkpoint::Options{.storage = options_.storage,
+                          .groups = groups,
+                          .sync = options_.sync,
+                          .period = options_.checkpoint_period,
+                          .dirty_records_max = options_.dirty_records_max,
+                          .dirty_bytes_max = options_.dirty_bytes_max,
+                          .room_wait_max = options_.room_wait_max,
+                          .durable_wait_max = options_.durable_wait_max,
+                          .on_step = options_.on_checkpoint_step,
+                          .on_saved = [this] { WakeCleaner(); },
+                          .on_fenced = options_.on_fenced});
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     tables_[i]->Attach(*this, static_cast<std::uint16_t>(i), stored[i],
                        stored[i] != nullptr || groups);
     if (stored[i] != nullptr) tables_[i]->SetLimits(options_.storage->limits());
   }
   state_ = State::kRunning;
-  checkpoint_thread_ = std::thread([this] { CheckpointLoop(); });
+  checkpoint_->Start();
   clean_thread_ = std::thread([this] { CleanLoop(); });
   return {};
 }
@@ -149,11 +156,11 @@ const char* Engine::RunningHere() const {
   for (const Transaction* at = internal::thread_calls.call; at != nullptr; at = at->around_.call) {
     if (&at->engine_ == this) return at->name_;
   }
-  return acting_engine == this ? "AfterDurable" : nullptr;
+  return durable_actions_.OnOwnThread() ? "AfterDurable" : nullptr;
 }
 
 Result<void> Engine::Stop() {
-  if (acting_engine == this) {
+  if (durable_actions_.OnOwnThread()) {
     return Error(ErrorCode::kInvalidArgument,
                  "Stop was called in an AfterDurable action and would wait for it: let another "
                  "thread stop the engine");
@@ -170,7 +177,7 @@ Result<void> Engine::Stop() {
   AwaitIdle();
   if (state_ == State::kStopped) return {};  // Stopped before, or abandoned.
   if (Result<void> saved = checkpoint_->FlushAll(); !saved.ok()) return saved.error();
-  StopActions(ThreadPool::Pending::kRun);
+  durable_actions_.Stop(ThreadPool::Pending::kRun);
   StopThreads();
   state_ = State::kStopped;
   return {};
@@ -180,36 +187,7 @@ void Engine::Abandon() {
   state_ = State::kStopped;
   if (checkpoint_ != nullptr) checkpoint_->Abandon();
   StopThreads();
-  if (acting_engine != this) StopActions(ThreadPool::Pending::kDiscard);
-}
-
-void Engine::PostActions(std::vector<Task> actions) {
-  ThreadPool* pool = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    if (actions_ == nullptr) {
-      actions_ = std::make_unique<ThreadPool>(
-          ThreadPool::Options{.name = "after-durable", .thread_count = 1});
-    }
-    pool = actions_.get();
-  }
-  for (Task& action : actions) {
-    const char* const name = action.name();
-    pool->Post(Task(name, [this, action = std::move(action)]() mutable {
-      acting_engine = this;
-      waiting_actions_.fetch_sub(1, std::memory_order_relaxed);
-      action();
-    }));
-  }
-}
-
-void Engine::StopActions(ThreadPool::Pending pending) {
-  ThreadPool* pool = nullptr;
-  {
-    const MutexLock lock(mutex_);
-    pool = actions_.get();
-  }
-  if (pool != nullptr) pool->Shutdown(pending);
+  if (!durable_actions_.OnOwnThread()) durable_actions_.Stop(ThreadPool::Pending::kDiscard);
 }
 
 void Engine::StopThreads() {
@@ -219,11 +197,8 @@ void Engine::StopThreads() {
     wake_.NotifyAll();
     room_.NotifyAll();
   }
-  // A thread that stops the engine because it was fenced is joined later, by another one.
-  for (std::thread* thread : {&checkpoint_thread_, &clean_thread_}) {
-    const bool other = thread->joinable() && thread->get_id() != std::this_thread::get_id();
-    if (other) thread->join();
-  }
+  if (clean_thread_.joinable()) clean_thread_.join();
+  if (checkpoint_ != nullptr) checkpoint_->Stop();
 }
 
 bool Engine::StopWaitsForThisThread() const {
@@ -256,9 +231,7 @@ void Engine::DisposeTables() {
       for (Record* record : records) {
         ValueHeader* value = record->value.load();
         if (value != nullptr && !table->values().in_record()) table->values().dispose(by, value);
-        if (auto* aside = reinterpret_cast<ValueHeader*>(record->aside & ~std::uintptr_t{1})) {
-          table->values().dispose(by, aside);
-        }
+        if (ValueHeader* aside = record->aside_value()) table->values().dispose(by, aside);
         table->record_disposer()(by, record);
       }
     }
@@ -269,11 +242,6 @@ void Engine::DisposeTables() {
     tables_[record->table_index]->record_disposer()(by, record);
   }
   by.Leave();
-}
-
-void Engine::Fenced(const std::string& why) {
-  checkpoint_->Abandon();
-  if (options_.on_fenced) options_.on_fenced(why);
 }
 
 // --- procedures -------------------------------------------------------------------------------

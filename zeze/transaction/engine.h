@@ -28,11 +28,11 @@
 #include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
-#include "zeze/base/thread_pool.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/durable_actions.h"
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/version_clock.h"
 #include "zeze/transaction/procedure_name.h"
@@ -205,17 +205,10 @@ class Engine {
   // An error: there was no room for a long time, because unsaved records cannot be evicted.
   Result<void> AwaitCacheRoom(TableBase& table);
 
-  // Runs AfterDurable actions in the order of the calls, on the thread that is for them.
-  void PostActions(std::vector<Task> actions);
-
-  // Starts a checkpoint soon, on its own thread.
-  void WantFlush();
-  // The same for what somebody waits for: use Checkpoint::WantUrgent.
-  void WakeForUrgentFlush();
+  internal::DurableActions& durable_actions() { return durable_actions_; }
 
  private:
   friend class Transaction;
-  friend class Checkpoint;
 
   enum class State : std::uint8_t { kNew, kRunning, kStopping, kStopped };
 
@@ -231,7 +224,6 @@ class Engine {
   internal::DurabilityTicket* LowerRight(internal::Context& context, internal::Record& record,
                                          Right to, Task* then);
   void InstallRight(internal::Context& context, internal::Record& record, Right granted);
-  void Fenced(const std::string& why);
   Result<void> AcquireRight(internal::Context& context, internal::Record& record, Right wanted);
   Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp,
                          bool* undecodable);
@@ -245,7 +237,7 @@ class Engine {
   bool StopWaitsForThisThread() const;
   void AwaitIdle();
 
-  void CheckpointLoop();
+  void WakeCleaner();
   void CleanLoop();
   enum class Eviction : std::uint8_t { kDone, kUnsaved, kInUse };
   struct Swept {
@@ -261,7 +253,6 @@ class Engine {
   Eviction TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
   void FreeLimbo(internal::Context& context);
   void StopThreads();
-  void StopActions(ThreadPool::Pending pending);
   void DisposeTables();
 
   const EngineOptions options_;
@@ -272,22 +263,17 @@ class Engine {
   std::shared_ptr<internal::ContextPool> contexts_;
   internal::Reclaimer reclaimer_;
   std::vector<TableBase*> tables_;
+  internal::DurableActions durable_actions_;
   std::unique_ptr<Checkpoint> checkpoint_;
 
   Mutex mutex_;
   CondVar wake_;
   bool stop_threads_ ZEZE_GUARDED_BY(mutex_) = false;
   bool clean_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
-  bool flush_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
-  bool urgent_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   std::atomic<std::int64_t> failure_second_ = 0;
   std::atomic<int> failure_lines_ = 0;
   CondVar room_;
-  std::thread checkpoint_thread_;
   std::thread clean_thread_;
-  // One thread, so that actions keep their order. Made for the first action.
-  std::unique_ptr<ThreadPool> actions_ ZEZE_GUARDED_BY(mutex_);
-  std::atomic<std::size_t> waiting_actions_ = 0;  // Committed and not yet run.
 
   // Evicted records that logs may still name, with the epoch after which they cannot (clean
   // thread).

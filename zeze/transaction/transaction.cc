@@ -26,6 +26,7 @@
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/durable_actions.h"
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/procedure_name.h"
@@ -489,13 +490,13 @@ void Transaction::AfterRollback(Task action) {
 }
 
 void Transaction::AfterDurable(Task action) {
-  const std::size_t max = engine_.options_.after_durable_max;
-  if (engine_.waiting_actions_.load(std::memory_order_relaxed) >= max) {
+  const internal::DurableActions& actions = engine_.durable_actions();
+  if (actions.full()) {
     AbortFailed(
         result_code::kBusy,
         fmt::format("{} actions wait for what they follow to be saved, or for their turn: "
                     "does the storage take checkpoints, and is an AfterDurable action slow?",
-                    max));
+                    actions.max()));
   }
   Register(When::kDurable, std::move(action));
 }

@@ -8,6 +8,13 @@
 
 namespace zeze::internal {
 
+void DropTickets(DurabilityTicket* list) {
+  while (list != nullptr) {
+    DurabilityTicket* ticket = std::exchange(list, list->next);
+    if (ticket->owned) delete ticket;
+  }
+}
+
 void CommitLog::Compact() {
   // A forest over the positions in `records`; each tree is what some transactions tied together.
   std::vector<Record*> records;

@@ -31,6 +31,9 @@ struct DurabilityTicket {
   DurabilityTicket* next = nullptr;
 };
 
+// Deletes those of the list that nobody else owns. They are never completed.
+void DropTickets(DurabilityTicket* list);
+
 // One thread appends and, while that appends to another log, the checkpoint reads and clears.
 class CommitLog {
  public:

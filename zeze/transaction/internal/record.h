@@ -80,6 +80,13 @@ struct alignas(64) Record {
   std::uint32_t node = 0;
   std::uint64_t birth_era = 0;
 
+  ValueHeader* aside_value() const {
+    return reinterpret_cast<ValueHeader*>(aside & ~std::uintptr_t{1});
+  }
+  void KeepAside(ValueHeader* of_the_cut) {
+    aside = reinterpret_cast<std::uintptr_t>(of_the_cut) | 1;
+  }
+
   bool Dirty(std::uint64_t at_word) const {
     return flushed_version.load(std::memory_order_acquire) != Word::Version(at_word);
   }
