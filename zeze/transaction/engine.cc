@@ -17,7 +17,6 @@
 #include "zeze/base/activity.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/log.h"
-#include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
 #include "zeze/base/thread_pool.h"
@@ -25,11 +24,11 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
+#include "zeze/transaction/internal/cache.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/engine_parts.h"
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/record.h"
-#include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
@@ -63,7 +62,8 @@ Engine::~Engine() {
   }
   StopThreads();
   durable_actions_.Stop(ThreadPool::Pending::kDiscard);
-  DisposeTables();
+  cache_.reset();
+  for (TableBase* table : tables_) table->Detach();
 }
 
 Result<void> Engine::AddTable(TableBase& table, TableOptions options) {
@@ -139,8 +139,9 @@ Result<void> Engine::Start() {
                           .room_wait_max = options_.room_wait_max,
                           .durable_wait_max = options_.durable_wait_max,
                           .on_step = options_.on_checkpoint_step,
-                          .on_saved = [this] { WakeCleaner(); },
+                          .on_saved = [this] { cache_->WakeCleaner(); },
                           .on_fenced = options_.on_fenced});
+  cache_ = std::make_unique<internal::Cache>(parts, *checkpoint_);
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     tables_[i]->Attach(*this, static_cast<std::uint16_t>(i), stored[i],
                        stored[i] != nullptr || groups);
@@ -148,7 +149,7 @@ Result<void> Engine::Start() {
   }
   state_ = State::kRunning;
   checkpoint_->Start();
-  clean_thread_ = std::thread([this] { CleanLoop(); });
+  cache_->Start();
   return {};
 }
 
@@ -190,15 +191,11 @@ void Engine::Abandon() {
   if (!durable_actions_.OnOwnThread()) durable_actions_.Stop(ThreadPool::Pending::kDiscard);
 }
 
+// The cache first: nothing waits for its room then, however long the storage keeps the checkpoint.
 void Engine::StopThreads() {
-  {
-    const MutexLock lock(mutex_);
-    stop_threads_ = true;
-    wake_.NotifyAll();
-    room_.NotifyAll();
-  }
-  if (clean_thread_.joinable()) clean_thread_.join();
-  if (checkpoint_ != nullptr) checkpoint_->Stop();
+  if (checkpoint_ == nullptr) return;
+  cache_->Stop();
+  checkpoint_->Stop();
 }
 
 bool Engine::StopWaitsForThisThread() const {
@@ -217,31 +214,6 @@ void Engine::AwaitIdle() {
     ZEZE_LOG_WARNING("stop waits for procedures and reads that are still running: {}", names);
     report_at += std::chrono::seconds(10);
   }
-}
-
-void Engine::DisposeTables() {
-  const ContextLease context(contexts_);
-  internal::Participant& by = context->participant;
-  by.Enter();
-  std::vector<Record*> records;
-  for (TableBase* table : tables_) {
-    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
-      records.clear();
-      table->cache().records.Snapshot(by, shard, records);
-      for (Record* record : records) {
-        ValueHeader* value = record->value.load();
-        if (value != nullptr && !table->values().in_record()) table->values().dispose(by, value);
-        if (ValueHeader* aside = record->aside_value()) table->values().dispose(by, aside);
-        table->record_disposer()(by, record);
-      }
-    }
-    table->cache().records.Clear();
-    table->Detach();
-  }
-  for (const auto& [epoch, record] : limbo_) {
-    tables_[record->table_index]->record_disposer()(by, record);
-  }
-  by.Leave();
 }
 
 // --- procedures -------------------------------------------------------------------------------
@@ -418,7 +390,7 @@ EngineStatistics Engine::statistics() {
     sum.accesses += one.accesses.load(std::memory_order_relaxed);
     sum.loads += one.loads.load(std::memory_order_relaxed);
   });
-  for (const TableBase* table : tables_) sum.cached_records += table->cache().records.size();
+  if (cache_ != nullptr) sum.cached_records = cache_->size();
   sum.retired_values = reclaimer_.RetiredCountApprox();
   if (checkpoint_ != nullptr) sum.checkpoint = checkpoint_->statistics();
   return sum;

@@ -20,12 +20,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
-#include "zeze/base/mutex.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
 #include "zeze/storage/storage.h"
@@ -40,6 +38,10 @@
 #include "zeze/transaction/transaction.h"
 
 namespace zeze {
+
+namespace internal {
+class Cache;
+}  // namespace internal
 
 struct EngineOptions {
   // Where tables are saved. Null: nothing survives the process. Outlives the engine.
@@ -200,11 +202,7 @@ class Engine {
   // The procedure of the context has ended: others may have the rights that it asked for.
   void UseUp(internal::Context& context) const;
 
-  // Wakes the cleaner because a cache is above its capacity, and, if it is far above, waits. What
-  // running transactions use does not count: only their end gives that room.
-  // An error: there was no room for a long time, because unsaved records cannot be evicted.
-  Result<void> AwaitCacheRoom(TableBase& table);
-
+  internal::Cache& cache() { return *cache_; }
   internal::DurableActions& durable_actions() { return durable_actions_; }
 
  private:
@@ -236,24 +234,7 @@ class Engine {
   // What a procedure or an action reads while Stop waits for it.
   bool StopWaitsForThisThread() const;
   void AwaitIdle();
-
-  void WakeCleaner();
-  void CleanLoop();
-  enum class Eviction : std::uint8_t { kDone, kUnsaved, kInUse };
-  struct Swept {
-    std::size_t unsaved = 0;  // Records that would have gone but for this.
-    std::size_t left = 0;     // What the last round left, for any reason.
-  };
-
-  std::size_t RecordsInUse() const;
-  void CleanCaches(internal::Context& context);
-  bool CleanTable(internal::Context& context, TableBase& table);
-  void ForgetAbsent(internal::Context& context, TableBase& table);
-  Swept Sweep(internal::Context& context, TableBase& table, std::size_t target, bool absent_only);
-  Eviction TryEvict(internal::Context& context, TableBase& table, internal::Record& record);
-  void FreeLimbo(internal::Context& context);
   void StopThreads();
-  void DisposeTables();
 
   const EngineOptions options_;
   std::atomic<State> state_ = State::kNew;
@@ -264,20 +245,12 @@ class Engine {
   internal::Reclaimer reclaimer_;
   std::vector<TableBase*> tables_;
   internal::DurableActions durable_actions_;
+  // From the start on.
   std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<internal::Cache> cache_;
 
-  Mutex mutex_;
-  CondVar wake_;
-  bool stop_threads_ ZEZE_GUARDED_BY(mutex_) = false;
-  bool clean_wanted_ ZEZE_GUARDED_BY(mutex_) = false;
   std::atomic<std::int64_t> failure_second_ = 0;
   std::atomic<int> failure_lines_ = 0;
-  CondVar room_;
-  std::thread clean_thread_;
-
-  // Evicted records that logs may still name, with the epoch after which they cannot (clean
-  // thread).
-  std::vector<std::pair<std::uint64_t, internal::Record*>> limbo_;
 };
 
 }  // namespace zeze

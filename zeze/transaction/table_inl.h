@@ -30,6 +30,7 @@
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/cache.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/internal/record_map.h"
@@ -247,7 +248,7 @@ Result<void> Table<K, V>::PrepareCreate(const K& key) {
   if constexpr (!std::is_arithmetic_v<K>) {
     if (Result<void> fits = CheckKey(EncodeKey(key).size()); !fits.ok()) return fits;
   }
-  return engine()->AwaitCacheRoom(*this);
+  return engine()->cache().AwaitRoom(*this);
 }
 
 template <typename K, typename V>

@@ -191,7 +191,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool
     if (copied) table.values().dispose(context_.participant, value);
   }
   if (!pinned) context_.pins.Add(&record);
-  // After the pin: whoever clears this and looks for pins then finds it (Engine::Sweep).
+  // After the pin: whoever clears this and looks for pins then finds it (Cache::Sweep).
   if (record.accessed.load(std::memory_order_relaxed) == 0) {
     record.accessed.store(1, std::memory_order_relaxed);
   }

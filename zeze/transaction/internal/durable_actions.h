@@ -37,7 +37,7 @@ class DurableActions {
   ThreadPool* Pool(bool make);
 
   const std::size_t max_;
-  std::atomic<std::size_t> waiting_ = 0;
+  alignas(64) std::atomic<std::size_t> waiting_ = 0;  // Apart from what every commit reads.
   mutable Mutex mutex_;
   std::unique_ptr<ThreadPool> pool_ ZEZE_GUARDED_BY(mutex_);  // One thread, which keeps the order.
 };
