@@ -121,7 +121,7 @@ inline bool Transaction::PrepareWrites() {
     Access& access = accesses_[i];
     TableBase& table = *access.table;
     if (Word::RightOf(access.word) < Right::kModify) {
-      Result<void> loaded = engine_.Load(context_, *access.record, Right::kModify);
+      Result<void> loaded = engine_.loader().Load(context_, *access.record, Right::kModify);
       if (!loaded.ok()) {
         Fail(result_code::kAbortException, loaded.error().message());
         return false;

@@ -26,7 +26,6 @@
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/internal/cache.h"
 #include "zeze/transaction/internal/context.h"
-#include "zeze/transaction/internal/engine_parts.h"
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/procedure_name.h"
@@ -52,6 +51,12 @@ constexpr char kNotSaved[] = "it was not saved in time; whether it will be is no
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       contexts_(std::make_shared<internal::ContextPool>(reclaimer_, versions_)),
+      parts_{.tables = tables_,
+             .contexts = contexts_,
+             .versions = versions_,
+             .clock = *options_.clock,
+             .coherence = options_.coherence},
+      loader_(parts_, options_.durable_wait_max),
       durable_actions_(options_.after_durable_max) {}
 
 Engine::~Engine() {
@@ -123,13 +128,8 @@ Result<void> Engine::Start() {
                        std::any_of(tables_.begin(), tables_.end(), [](const TableBase* table) {
                          return table->durable_at_commit();
                        }));
-  const internal::EngineParts parts{.tables = tables_,
-                                    .contexts = contexts_,
-                                    .versions = versions_,
-                                    .clock = *options_.clock,
-                                    .coherence = options_.coherence};
   checkpoint_ = std::make_unique<Checkpoint>(
-      parts, durable_actions_,
+      parts_, durable_actions_,
       Checkpoint::Options{.storage = options_.storage,
                           .groups = groups,
                           .sync = options_.sync,
@@ -141,7 +141,8 @@ Result<void> Engine::Start() {
                           .on_step = options_.on_checkpoint_step,
                           .on_saved = [this] { cache_->WakeCleaner(); },
                           .on_fenced = options_.on_fenced});
-  cache_ = std::make_unique<internal::Cache>(parts, *checkpoint_);
+  cache_ = std::make_unique<internal::Cache>(parts_, *checkpoint_);
+  loader_.Start(*checkpoint_);
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     tables_[i]->Attach(*this, static_cast<std::uint16_t>(i), stored[i],
                        stored[i] != nullptr || groups);
@@ -218,13 +219,6 @@ void Engine::AwaitIdle() {
 
 // --- procedures -------------------------------------------------------------------------------
 
-void Engine::UseUp(Context& context) const {
-  if (context.fresh.keys.empty()) [[likely]]
-    return;
-  options_.coherence->Used(context.fresh);
-  context.fresh.keys.clear();
-}
-
 std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level,
                           std::string* cause) {
   Transaction* at = internal::thread_calls.body;
@@ -277,7 +271,7 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
     ContextStatistics::Count(context.statistics.accesses, tx.accesses_.size());
     if (outcome == Outcome::kNoRoom) [[unlikely]] {
       tx.ReleaseIntents();
-      UseUp(context);
+      loader_.UseUp(context);
       const Result<void> room = checkpoint_->AwaitRoom(context, tx.row_bytes_);
       if (room.ok()) {
         rewound = tx.RewindEnds();
@@ -291,7 +285,7 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
       ContextStatistics::Count(context.statistics.conflicts);
       if (attempt >= options_.attempts_max) {
         tx.ReleaseIntents();
-        UseUp(context);
+        loader_.UseUp(context);
         return Conclude(context, tx, FailTooManyTries(tx, attempt), code);
       }
       if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
@@ -303,7 +297,7 @@ inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, Pr
       continue;
     }
     if (!tx.intents_.empty()) tx.ReleaseIntents();
-    UseUp(context);
+    loader_.UseUp(context);
     return Conclude(context, tx, outcome, code);
   }
 }
@@ -377,6 +371,18 @@ Result<void> Engine::CheckpointNow() {
                  "nothing can be saved before the start: call Start first");
   }
   return checkpoint_->FlushAll();
+}
+
+Result<void> Engine::Reduce(std::string_view global_key, Right to) {
+  return loader_.Reduce(global_key, to);
+}
+
+void Engine::ReduceThen(std::string_view global_key, Right to, Task saved) {
+  loader_.ReduceThen(global_key, to, std::move(saved));
+}
+
+void Engine::ForEachRight(FunctionRef<void(std::string_view global_key, Right right)> visit) {
+  loader_.ForEachRight(visit);
 }
 
 EngineStatistics Engine::statistics() {

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +30,9 @@
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/durable_actions.h"
+#include "zeze/transaction/internal/engine_parts.h"
 #include "zeze/transaction/internal/reclaimer.h"
+#include "zeze/transaction/internal/record_loader.h"
 #include "zeze/transaction/internal/version_clock.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/table_base.h"
@@ -175,19 +176,8 @@ class Engine {
   internal::Reclaimer& reclaimer() { return reclaimer_; }
   const std::shared_ptr<internal::ContextPool>& contexts() { return contexts_; }
 
-  // Makes the record readable: rights and value. Blocks; no lock may be held.
-  // An error means that the record cannot be had now; `undecodable` is set if that is because its
-  // row is not what a record of the table looks like. The right is there then.
-  Result<void> Load(internal::Context& context, internal::Record& record, Right wanted,
-                    bool* undecodable = nullptr);
-
   // Whether it pays to ask for several records at once.
   bool FetchesInBatches() const { return options_.coherence != nullptr; }
-  // Rights and values of records of one table, as many as can be had without trouble, in one round
-  // trip each. Whoever opens them then sees to the rest.
-  void Fetch(internal::Context& context, TableBase& table,
-             std::span<internal::Record* const> records, Right wanted);
-
   // Whether a read outside transactions may begin. The caller is inside already (Participant):
   // Stop changes the state first and then waits for everybody inside.
   bool ReadsAllowed() const {
@@ -199,9 +189,7 @@ class Engine {
     return options_.coherence == nullptr || options_.coherence->LeaseValid();
   }
 
-  // The procedure of the context has ended: others may have the rights that it asked for.
-  void UseUp(internal::Context& context) const;
-
+  internal::RecordLoader& loader() { return loader_; }
   internal::Cache& cache() { return *cache_; }
   internal::DurableActions& durable_actions() { return durable_actions_; }
 
@@ -217,20 +205,6 @@ class Engine {
   bool AwaitDurable(Transaction& tx, bool committed);
   internal::Outcome FailTooManyTries(Transaction& tx, int attempts);
   void LogFailure(const Transaction& tx);
-  // The record of a global key, or null. The context must be inside.
-  Result<internal::Record*> FindGlobal(internal::Context& context, std::string_view global_key);
-  internal::DurabilityTicket* LowerRight(internal::Context& context, internal::Record& record,
-                                         Right to, Task* then);
-  void InstallRight(internal::Context& context, internal::Record& record, Right granted);
-  Result<void> AcquireRight(internal::Context& context, internal::Record& record, Right wanted);
-  Result<void> LoadValue(internal::Context& context, internal::Record& record, std::uint64_t stamp,
-                         bool* undecodable);
-  void InstallValue(internal::Context& context, internal::Record& record, std::uint64_t stamp,
-                    internal::ValueHeader* value);
-  void AcquireRights(internal::Context& context, std::span<internal::Record* const> records,
-                     Right wanted);
-  void LoadValues(internal::Context& context, TableBase& table,
-                  std::span<internal::Record* const> records);
   // What a procedure or an action reads while Stop waits for it.
   bool StopWaitsForThisThread() const;
   void AwaitIdle();
@@ -244,6 +218,8 @@ class Engine {
   std::shared_ptr<internal::ContextPool> contexts_;
   internal::Reclaimer reclaimer_;
   std::vector<TableBase*> tables_;
+  const internal::EngineParts parts_;
+  internal::RecordLoader loader_;
   internal::DurableActions durable_actions_;
   // From the start on.
   std::unique_ptr<Checkpoint> checkpoint_;

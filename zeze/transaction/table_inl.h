@@ -239,7 +239,7 @@ void Table<K, V>::Fetch(Transaction& tx, std::span<const K> keys, Right wanted) 
   }
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  if (!missing.empty()) engine()->Fetch(tx.context(), *this, missing, wanted);
+  if (!missing.empty()) engine()->loader().Fetch(tx.context(), *this, missing, wanted);
 }
 
 template <typename K, typename V>
@@ -290,8 +290,8 @@ Result<std::optional<V>> Table<K, V>::ReadCopy(const K& key) {
       record = &FindOrCreate(*context, key);
       context->pins.Add(record);
     }
-    const Result<void> loaded = engine()->Load(*context, *record, Right::kShare);
-    engine()->UseUp(*context);
+    const Result<void> loaded = engine()->loader().Load(*context, *record, Right::kShare);
+    engine()->loader().UseUp(*context);
     if (!loaded.ok()) return loaded.error();
     const std::uint64_t word = record->word.load(std::memory_order_acquire);
     if (!internal::Word::Readable(word)) continue;

@@ -173,7 +173,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool
     if (!Word::Loaded(word) || Word::RightOf(word) < wanted) [[unlikely]] {
       if (!std::exchange(pinned, true)) context_.pins.Add(&record);  // Loading takes its time.
       bool undecodable = false;
-      Result<void> loaded = engine_.Load(context_, record, wanted, &undecodable);
+      Result<void> loaded = engine_.loader().Load(context_, record, wanted, &undecodable);
       if (loaded.ok()) continue;
       if (!overwrite || !undecodable) {
         AbortFailed(result_code::kAbortException, loaded.error().message());

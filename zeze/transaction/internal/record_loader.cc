@@ -1,4 +1,4 @@
-// How a record gets its right and its value, and how Global takes the right away again.
+#include "zeze/transaction/internal/record_loader.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,27 +22,17 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
-#include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/commit_log.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/internal/record_map.h"
 #include "zeze/transaction/table_base.h"
 
-namespace zeze {
+namespace zeze::internal {
 
-using internal::Context;
-using internal::ContextLease;
-using internal::ContextStatistics;
-using internal::DurabilityTicket;
-using internal::Record;
-using internal::ValueHeader;
-using internal::Word;
-
-Result<void> Engine::Load(Context& context, Record& record, Right wanted, bool* undecodable) {
-  constexpr int kSpinningRounds = 1000;
-  constexpr auto kFlushLookPeriod = std::chrono::milliseconds(100);
+Result<void> RecordLoader::Load(Context& context, Record& record, Right wanted, bool* undecodable) {
   std::chrono::nanoseconds waiting_since{0};
-  internal::Backoff backoff;
+  Backoff backoff;
   while (true) {
     const std::uint64_t word = record.word.load(std::memory_order_acquire);
     if (Word::Locked(word)) {
@@ -51,22 +41,9 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted, bool* 
     }
     if (Word::Dead(word)) return {};
     if (Word::RightOf(word) < wanted && record.Dirty(word)) {
-      // Reduced and not yet saved: what the storage has is old, and the answer has not left (rule
-      // 18). As long as the database takes nothing that does not change.
-      if (backoff.rounds() < kSpinningRounds) {
-        backoff.Wait();
-        continue;
+      if (Result<void> waits = AwaitAnswer(record, backoff, waiting_since); !waits.ok()) {
+        return waits;
       }
-      const auto now = options_.clock->Now();
-      if (waiting_since.count() == 0) waiting_since = now;
-      if (now - waiting_since >= options_.durable_wait_max) {
-        const TableBase& table = *tables_[record.table_index];
-        return Error(ErrorCode::kUnavailable,
-                     fmt::format("record {} of table {} belongs to another server as soon as it is "
-                                 "saved, and the database does not take it",
-                                 table.FormatKey(record), table.name()));
-      }
-      checkpoint_->AwaitFlush(now + kFlushLookPeriod);
       continue;
     }
     if (Word::RightOf(word) < wanted) {
@@ -79,21 +56,44 @@ Result<void> Engine::Load(Context& context, Record& record, Right wanted, bool* 
   }
 }
 
-Result<void> Engine::AcquireRight(Context& context, Record& record, Right wanted) {
-  ZEZE_CHECK(options_.coherence != nullptr);
-  const std::string key = tables_[record.table_index]->GlobalKey(record);
-  // This thread waits until the grant is installed, so whoever installs it may use its context.
-  return options_.coherence->Acquire(
-      key, wanted, context.fresh, [&](Right granted) { InstallRight(context, record, granted); });
+// The record was reduced and is not saved yet: what the storage has is old, and the answer has not
+// left (rule 18). As long as the database takes nothing that does not change.
+Result<void> RecordLoader::AwaitAnswer(const Record& record, Backoff& backoff,
+                                       std::chrono::nanoseconds& waiting_since) {
+  constexpr int kSpinningRounds = 1000;
+  constexpr auto kFlushLookPeriod = std::chrono::milliseconds(100);
+  if (backoff.rounds() < kSpinningRounds) {
+    backoff.Wait();
+    return {};
+  }
+  const auto now = parts_.clock.Now();
+  if (waiting_since.count() == 0) waiting_since = now;
+  if (now - waiting_since >= durable_wait_max_) {
+    const TableBase& table = parts_.TableOf(record);
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("record {} of table {} belongs to another server as soon as it is "
+                             "saved, and the database does not take it",
+                             table.FormatKey(record), table.name()));
+  }
+  checkpoint_->AwaitFlush(now + kFlushLookPeriod);
+  return {};
 }
 
-void Engine::InstallRight(Context& context, Record& record, Right granted) {
-  const std::uint64_t word = internal::LockRecord(record);
+Result<void> RecordLoader::AcquireRight(Context& context, Record& record, Right wanted) {
+  ZEZE_CHECK(parts_.coherence != nullptr);
+  const std::string key = parts_.TableOf(record).GlobalKey(record);
+  // This thread waits until the grant is installed, so whoever installs it may use its context.
+  return parts_.coherence->Acquire(key, wanted, context.fresh,
+                                   [&](Right granted) { InstallRight(context, record, granted); });
+}
+
+void RecordLoader::InstallRight(Context& context, Record& record, Right granted) {
+  const std::uint64_t word = LockRecord(record);
   const Right held = Word::RightOf(word);
   // Lost and not yet saved since it was asked for: what the storage has is old (rule 18). Global
   // believes too much then, and whoever asks again gets it.
   if (held == Right::kInvalid && record.Dirty(word)) {
-    internal::UnlockRecord(record, word);
+    UnlockRecord(record, word);
     return;
   }
   // Share to Modify keeps the version: what was read under Share is still true.
@@ -108,9 +108,9 @@ void Engine::InstallRight(Context& context, Record& record, Right granted) {
 }
 
 // Reads without any lock, and installs only if nothing happened to the record meanwhile (rule 6).
-Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t stamp,
-                               bool* undecodable) {
-  TableBase& table = *tables_[record.table_index];
+Result<void> RecordLoader::LoadValue(Context& context, Record& record, std::uint64_t stamp,
+                                     bool* undecodable) {
+  TableBase& table = parts_.TableOf(record);
   ValueHeader* value = nullptr;
   if (table.storage() != nullptr) {
     ContextStatistics::Count(context.statistics.loads);
@@ -134,13 +134,12 @@ Result<void> Engine::LoadValue(Context& context, Record& record, std::uint64_t s
                                table.name(), cause.message()));
     }
   }
-  InstallValue(context, record, stamp, value);
+  InstallValue(context, table, record, stamp, value);
   return {};
 }
 
-void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
-                          ValueHeader* value) {
-  const TableBase& table = *tables_[record.table_index];
+void RecordLoader::InstallValue(Context& context, TableBase& table, Record& record,
+                                std::uint64_t stamp, ValueHeader* value) {
   std::uint64_t expected = stamp;
   if (!record.word.compare_exchange_strong(expected, stamp | Word::kLocked,
                                            std::memory_order_seq_cst)) {
@@ -151,7 +150,7 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
   ValueHeader* installed = value;
   if (in_record && value != nullptr) {
     table.values().store(record, *value);
-    installed = &internal::in_record_mark;
+    installed = &in_record_mark;
   } else if (value != nullptr) {
     value->birth_era = context.participant.era();
   }
@@ -166,13 +165,13 @@ void Engine::InstallValue(Context& context, Record& record, std::uint64_t stamp,
   }
 }
 
-void Engine::Fetch(Context& context, TableBase& table, std::span<Record* const> records,
-                   Right wanted) {
-  if (options_.coherence != nullptr) AcquireRights(context, records, wanted);
+void RecordLoader::Fetch(Context& context, TableBase& table, std::span<Record* const> records,
+                         Right wanted) {
+  if (parts_.coherence != nullptr) AcquireRights(context, records, wanted);
   if (table.storage() != nullptr) LoadValues(context, table, records);
 }
 
-void Engine::AcquireRights(Context& context, std::span<Record* const> records, Right wanted) {
+void RecordLoader::AcquireRights(Context& context, std::span<Record* const> records, Right wanted) {
   std::vector<Coherence::Wish> wishes;
   std::vector<Record*> asked;
   for (Record* record : records) {
@@ -181,18 +180,19 @@ void Engine::AcquireRights(Context& context, std::span<Record* const> records, R
     if (record->Dirty(word)) continue;  // See Load.
     Coherence::Wish& wish = wishes.emplace_back();
     wish.wanted = wanted;
-    wish.key = tables_[record->table_index]->GlobalKey(*record);
+    wish.key = parts_.TableOf(*record).GlobalKey(*record);
     asked.push_back(record);
   }
   if (wishes.empty()) return;
   Mutex one_at_a_time;  // Grants come on several threads, and there is one context.
-  options_.coherence->AcquireAll(wishes, context.fresh, [&](std::size_t index, Right granted) {
+  parts_.coherence->AcquireAll(wishes, context.fresh, [&](std::size_t index, Right granted) {
     const MutexLock lock(one_at_a_time);
     InstallRight(context, *asked[index], granted);
   });
 }
 
-void Engine::LoadValues(Context& context, TableBase& table, std::span<Record* const> records) {
+void RecordLoader::LoadValues(Context& context, TableBase& table,
+                              std::span<Record* const> records) {
   struct Row {
     Record* record = nullptr;
     std::uint64_t stamp = 0;
@@ -225,11 +225,11 @@ void Engine::LoadValues(Context& context, TableBase& table, std::span<Record* co
     }
     ContextStatistics::Count(context.statistics.loads);
     table.cache().loads.fetch_add(1, std::memory_order_relaxed);
-    InstallValue(context, *row.record, row.stamp, row.value);
+    InstallValue(context, table, *row.record, row.stamp, row.value);
   }
 }
 
-Result<Record*> Engine::FindGlobal(Context& context, std::string_view global_key) {
+Result<Record*> RecordLoader::FindGlobal(Context& context, std::string_view global_key) {
   if (global_key.size() < 4) {
     return Error(ErrorCode::kInvalidArgument, "a global key starts with four bytes of table id");
   }
@@ -237,17 +237,15 @@ Result<Record*> Engine::FindGlobal(Context& context, std::string_view global_key
   for (int i = 3; i >= 0; --i) {
     id = (id << 8) | static_cast<unsigned char>(global_key[static_cast<std::size_t>(i)]);
   }
-  const auto table = std::find_if(tables_.begin(), tables_.end(), [id](const TableBase* t) {
-    return t->id() == static_cast<std::int32_t>(id);
-  });
-  if (table == tables_.end()) {
-    return Error(ErrorCode::kNotFound, fmt::format("no table has the id {}", id));
+  for (const TableBase* table : parts_.tables) {
+    if (table->id() != static_cast<std::int32_t>(id)) continue;
+    return table->FindEncoded(context.participant, global_key.substr(4));
   }
-  return (*table)->FindEncoded(context.participant, global_key.substr(4));
+  return Error(ErrorCode::kNotFound, fmt::format("no table has the id {}", id));
 }
 
-Result<void> Engine::Reduce(std::string_view global_key, Right to) {
-  const ContextLease context(contexts_);
+Result<void> RecordLoader::Reduce(std::string_view global_key, Right to) {
+  const ContextLease context(parts_.contexts);
   context->participant.Enter();
   Result<Record*> record = FindGlobal(*context, global_key);
   DurabilityTicket* ticket = nullptr;
@@ -263,8 +261,8 @@ Result<void> Engine::Reduce(std::string_view global_key, Right to) {
   return {};
 }
 
-void Engine::ReduceThen(std::string_view global_key, Right to, Task saved) {
-  const ContextLease context(contexts_);
+void RecordLoader::ReduceThen(std::string_view global_key, Right to, Task saved) {
+  const ContextLease context(parts_.contexts);
   context->participant.Enter();
   // What is not here, or of a table that this process does not have, is not held.
   Result<Record*> record = FindGlobal(*context, global_key);
@@ -280,12 +278,12 @@ void Engine::ReduceThen(std::string_view global_key, Right to, Task saved) {
   }
 }
 
-void Engine::ForEachRight(FunctionRef<void(std::string_view global_key, Right right)> visit) {
-  const ContextLease context(contexts_);
+void RecordLoader::ForEachRight(FunctionRef<void(std::string_view global_key, Right right)> visit) {
+  const ContextLease context(parts_.contexts);
   std::vector<Record*> records;
-  for (TableBase* table : tables_) {
+  for (TableBase* table : parts_.tables) {
     if (table->memory()) continue;
-    for (std::size_t shard = 0; shard < internal::RecordMap::kShardCount; ++shard) {
+    for (std::size_t shard = 0; shard < RecordMap::kShardCount; ++shard) {
       records.clear();
       context->participant.Enter();
       table->cache().records.Snapshot(context->participant, shard, records);
@@ -304,16 +302,16 @@ void Engine::ForEachRight(FunctionRef<void(std::string_view global_key, Right ri
 
 // Lowers first, so that no later commit can write the record; then what is unsaved goes into the
 // next cut (rules 17 and 25). Null: the record was clean.
-DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to, Task* then) {
-  const std::uint64_t word = internal::LockRecord(record);
+DurabilityTicket* RecordLoader::LowerRight(Context& context, Record& record, Right to, Task* then) {
+  const std::uint64_t word = LockRecord(record);
   const bool dirty = record.Dirty(word);
   const Right right = std::min(Word::RightOf(word), to);
   // A repeated request, too, is answered only when what the first one found unsaved is saved.
   if (Word::Dead(word) || (right == Word::RightOf(word) && (!dirty || right >= Right::kModify))) {
-    internal::UnlockRecord(record, word);
+    UnlockRecord(record, word);
     return nullptr;
   }
-  versions_.NoteLowered();
+  parts_.versions.NoteLowered();
   const std::uint64_t version = context.NextVersion();
   if (!dirty) record.flushed_version.store(version, std::memory_order_relaxed);
   DurabilityTicket* ticket = nullptr;
@@ -325,7 +323,7 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to,
       ticket->owned = true;  // Nobody waits: the checkpoint runs it and deletes it.
     }
     const std::uint64_t epoch = checkpoint_->Announce(context);
-    internal::CommitLog& log = context.logs[epoch & 1];
+    CommitLog& log = context.logs[epoch & 1];
     log.Begin(1, ticket);
     log.Add(&record);
   }
@@ -335,4 +333,4 @@ DurabilityTicket* Engine::LowerRight(Context& context, Record& record, Right to,
   return ticket;
 }
 
-}  // namespace zeze
+}  // namespace zeze::internal
