@@ -42,12 +42,6 @@ using internal::Outcome;
 using internal::Record;
 using internal::ValueHeader;
 
-namespace {
-
-constexpr char kNotSaved[] = "it was not saved in time; whether it will be is not known";
-
-}  // namespace
-
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       contexts_(std::make_shared<internal::ContextPool>(reclaimer_, versions_)),
@@ -155,9 +149,7 @@ Result<void> Engine::Start() {
 }
 
 const char* Engine::RunningHere() const {
-  for (const Transaction* at = internal::thread_calls.call; at != nullptr; at = at->around_.call) {
-    if (&at->engine_ == this) return at->name_;
-  }
+  if (const Transaction* call = Transaction::CallHere(*this)) return call->procedure_name();
   return durable_actions_.OnOwnThread() ? "AfterDurable" : nullptr;
 }
 
@@ -221,10 +213,8 @@ void Engine::AwaitIdle() {
 
 std::int64_t Engine::Call(ProcedureName name, ProcedureBody body, TransactionLevel level,
                           std::string* cause) {
-  Transaction* at = internal::thread_calls.body;
-  while (at != nullptr && &at->engine_ != this) at = at->around_.body;
-  if (at != nullptr) [[unlikely]]
-    return at->Call(name, body, cause);
+  if (Transaction* around = Transaction::BodyHere(*this)) [[unlikely]]
+    return around->Call(name, body, cause);
   return CallApart(name, body, level, cause);
 }
 
@@ -242,127 +232,20 @@ std::int64_t Engine::CallApart(ProcedureName name, ProcedureBody body, Transacti
     context->transaction = std::make_unique<Transaction>(*this, *context);
   }
   const ScopedActivity activity(name.c_str());
-  context->transaction->EnterCall();
-  const std::int64_t code = RunAttempts(*context, name, body, level);
-  if (cause != nullptr) context->transaction->TakeCause(*cause);
-  context->transaction->LeaveCall();
+  const std::int64_t code = context->transaction->RunProcedure(name, body, level, cause);
   if (context->room > checkpoint_->room_kept() || context->room_granted) [[unlikely]]
     checkpoint_->GiveRoom(*context);
   context->participant.Leave();
   return code;
 }
 
-inline std::int64_t Engine::RunAttempts(Context& context, ProcedureName name, ProcedureBody body,
-                                        TransactionLevel level) {
-  Transaction& tx = *context.transaction;
-  bool rewound = false;  // The body of this run has ended well: only what follows it runs again.
-  for (int attempt = 1;; ++attempt) {
-    if (!rewound) tx.Begin(name, level, attempt);
-    std::int64_t code = rewound ? result_code::kSuccess : tx.RunBody(name, body);
-    if (!tx.ends_.empty() && code == result_code::kSuccess) [[unlikely]]
-      code = tx.RunEnds(name);
-    if (tx.tells_writes_ && code == result_code::kSuccess) [[unlikely]] {
-      code = tx.RunBody(name, [](Transaction& told) -> std::int64_t {
-        told.TellWrites();
-        return result_code::kSuccess;
-      });
-    }
-    Outcome outcome = tx.Finish(code);
-    ContextStatistics::Count(context.statistics.accesses, tx.accesses_.size());
-    if (outcome == Outcome::kNoRoom) [[unlikely]] {
-      tx.ReleaseIntents();
-      loader_.UseUp(context);
-      const Result<void> room = checkpoint_->AwaitRoom(context, tx.row_bytes_);
-      if (room.ok()) {
-        rewound = tx.RewindEnds();
-        if (!rewound) tx.Reset();
-        --attempt;
-        continue;
-      }
-      outcome = tx.Fail(result_code::kBusy, room.error().message());
-    }
-    if (outcome == Outcome::kConflict) [[unlikely]] {
-      ContextStatistics::Count(context.statistics.conflicts);
-      if (attempt >= options_.attempts_max) {
-        tx.ReleaseIntents();
-        loader_.UseUp(context);
-        return Conclude(context, tx, FailTooManyTries(tx, attempt), code);
-      }
-      if (attempt == 1) context.StandBack();  // Later ones hold intents: others wait for them.
-      tx.TakeIntents();
-      rewound = tx.RewindEnds();
-      if (rewound) continue;
-      tx.Reset();
-      for (Record* record : tx.intents_) context.pins.Add(record);
-      continue;
-    }
-    if (!tx.intents_.empty()) tx.ReleaseIntents();
-    loader_.UseUp(context);
-    return Conclude(context, tx, outcome, code);
-  }
-}
-
-inline std::int64_t Engine::Conclude(Context& context, Transaction& tx, Outcome outcome,
-                                     std::int64_t code) {
-  tx.LeaveBody();
-  auto actions = Transaction::When::kRollback;
-  if (outcome == Outcome::kCommitted) {
-    ContextStatistics::Count(tx.writes_.empty() ? context.statistics.read_only
-                                                : context.statistics.commits);
-    if (!tx.changed_tables_.empty()) tx.DeliverChanges();
-    const bool durable = AwaitDurable(tx, true);
-    if (!durable) {
-      code = result_code::kUnknown;
-      tx.failure_ = kNotSaved;
-    }
-    actions = durable ? Transaction::When::kCommit : Transaction::When::kRolledBack;
-  } else if (outcome == Outcome::kRolledBack) {
-    ContextStatistics::Count(context.statistics.rollbacks);
-    if (!AwaitDurable(tx, false)) {
-      code = result_code::kUnknown;
-      tx.failure_ = kNotSaved;
-    }
-  } else {
-    ContextStatistics::Count(context.statistics.rollbacks);
-    LogFailure(tx);
-    code = tx.failure_code_;
-  }
-  if (!tx.actions_.empty()) tx.RunActions(actions);
-  tx.Reset();
-  return code;
-}
-
-// False: it is not known whether what the answer tells will be saved. If it will, what was to run
-// after the commit runs then.
-inline bool Engine::AwaitDurable(Transaction& tx, bool committed) {
-  DurabilityTicket* ticket = std::exchange(tx.ticket_, nullptr);
-  // Without durable data the ticket is the checkpoint's, and may be gone already.
-  if (ticket == nullptr || !tx.has_durable_) return true;
-  const bool durable = checkpoint_->Await(
-      *ticket, [&] { return committed ? tx.TakeActionsAfterCommit() : std::vector<Task>(); });
-  if (durable) delete ticket;
-  return durable;
-}
-
 // A server that is cut off fails thousands of times a second: some lines are enough.
-void Engine::LogFailure(const Transaction& tx) {
+void Engine::ReportFailure(const char* procedure, const std::string& why) {
   constexpr int kLinesPerSecond = 20;
   const auto second = options_.clock->Now() / std::chrono::seconds(1);
   if (failure_second_.exchange(second, std::memory_order_relaxed) != second) failure_lines_ = 0;
   if (failure_lines_.fetch_add(1, std::memory_order_relaxed) >= kLinesPerSecond) return;
-  ZEZE_LOG_ERROR("procedure {} failed: {}", tx.name_, tx.failure_);
-}
-
-Outcome Engine::FailTooManyTries(Transaction& tx, int attempts) {
-  std::string message = fmt::format("it gave up after {} runs", attempts);
-  if (tx.culprit_ != nullptr) {
-    const TableBase& table = *tables_[tx.culprit_->table_index];
-    message += fmt::format(
-        ": record {} of table {} was changed by others each time; make the procedure shorter or "
-        "give the record fewer writers",
-        table.FormatKey(*tx.culprit_), table.name());
-  }
-  return tx.Fail(result_code::kTooManyTry, std::move(message));
+  ZEZE_LOG_ERROR("procedure {} failed: {}", procedure, why);
 }
 
 Result<void> Engine::CheckpointNow() {

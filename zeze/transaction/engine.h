@@ -173,7 +173,6 @@ class Engine {
   // By its name in the storage; null if there is none.
   TableBase* FindTable(std::string_view storage_name) const;
   Checkpoint& checkpoint() { return *checkpoint_; }
-  internal::Reclaimer& reclaimer() { return reclaimer_; }
   const std::shared_ptr<internal::ContextPool>& contexts() { return contexts_; }
 
   // Whether it pays to ask for several records at once.
@@ -189,22 +188,18 @@ class Engine {
     return options_.coherence == nullptr || options_.coherence->LeaseValid();
   }
 
+  // Logs why the engine failed a procedure, unless the log has many such lines already.
+  void ReportFailure(const char* procedure, const std::string& why);
+
+  // The parts, for each other and for tables. The cache and the checkpoint are there from the start
+  // on.
   internal::RecordLoader& loader() { return loader_; }
   internal::Cache& cache() { return *cache_; }
   internal::DurableActions& durable_actions() { return durable_actions_; }
 
  private:
-  friend class Transaction;
-
   enum class State : std::uint8_t { kNew, kRunning, kStopping, kStopped };
 
-  std::int64_t RunAttempts(internal::Context& context, ProcedureName name, ProcedureBody body,
-                           TransactionLevel level);
-  std::int64_t Conclude(internal::Context& context, Transaction& tx, internal::Outcome outcome,
-                        std::int64_t code);
-  bool AwaitDurable(Transaction& tx, bool committed);
-  internal::Outcome FailTooManyTries(Transaction& tx, int attempts);
-  void LogFailure(const Transaction& tx);
   // What a procedure or an action reads while Stop waits for it.
   bool StopWaitsForThisThread() const;
   void AwaitIdle();

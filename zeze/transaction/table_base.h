@@ -19,6 +19,7 @@
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/internal/table_cache.h"
 #include "zeze/transaction/internal/unsaved_inserts.h"
+#include "zeze/transaction/internal/value_operations.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/transaction.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -37,115 +36,156 @@ namespace zeze {
 using internal::Access;
 using internal::AccessState;
 using internal::Backoff;
+using internal::ContextStatistics;
+using internal::Outcome;
 using internal::Record;
 using internal::ValueHeader;
 using internal::Word;
 
 namespace {
 
-// Up to here a transaction finds its accesses by looking at each, and checks all earlier reads at
-// every new one; beyond, by a hash index, and if the new one may have changed since the last time.
-constexpr std::size_t kLinearMax = 16;
-
-// A transaction that had to look at so many records again advances the clock, which costs every
-// writer a new block of versions, so that old changes can be told from new ones.
-constexpr std::size_t kChecksMax = 256;
 constexpr std::size_t kKeptAccessesMax = 16'384;
 
 // Room for the runs of one transaction object.
 constexpr int kSerialShift = 40;
 std::atomic<std::uint64_t> transactions_made = 0;
 
-// How long a first run lets a repeated one pass, and how long a repeated one waits for its turn.
-constexpr int kIntentRoundsMax = 2000;
-constexpr int kSpinningRounds = 64;  // Too short to look at a clock.
-constexpr std::chrono::nanoseconds kIntentTimeMax = std::chrono::milliseconds(5);
-
-// Waits for the intention of another one, but not for ever: it may wait for us. On a busy machine
-// each round can take a time slice of everybody else, so time counts, too.
-class IntentBackoff {
- public:
-  bool Ended() {
-    if (rounds_.rounds() >= kIntentRoundsMax) return true;
-    if (rounds_.rounds() < kSpinningRounds) return false;
-    const std::chrono::nanoseconds now = SystemClock().Now();
-    if (begin_.count() == 0) begin_ = now;
-    return now - begin_ > kIntentTimeMax;
-  }
-  void Wait() { rounds_.Wait(); }
-
- private:
-  Backoff rounds_;
-  std::chrono::nanoseconds begin_{0};
-};
-
-std::size_t HashPointer(const Record* record) {
-  return static_cast<std::size_t>(
-      (reinterpret_cast<std::uintptr_t>(record) >> 6) * 0x9e3779b97f4a7c15ULL >> 32);
-}
+constexpr char kNotSaved[] = "it was not saved in time; whether it will be is not known";
 
 }  // namespace
 
 constinit thread_local internal::ThreadCalls internal::thread_calls;
 
 Transaction::Transaction(Engine& engine, internal::Context& context)
-    : engine_(engine), context_(context), serial_(++transactions_made << kSerialShift) {
-  accesses_.reserve(kLinearMax);
-}
+    : engine_(engine),
+      context_(context),
+      serial_(++transactions_made << kSerialShift),
+      run_(engine, context) {}
 
 Transaction::~Transaction() = default;
 
-void Transaction::Begin(ProcedureName name, TransactionLevel level, int attempt) {
-  failure_.clear();
-  name_ = name.c_str();
-  level_ = level;
-  attempt_ = attempt;
+// --- a procedure from its call to its outcome -------------------------------------------------
+
+std::int64_t Transaction::RunProcedure(ProcedureName name, ProcedureBody body,
+                                       TransactionLevel level, std::string* cause) {
+  EnterCall();
+  run_.serializable = level == TransactionLevel::kSerializable;
+  const std::int64_t code = RunAttempts(name, body);
+  if (cause != nullptr) *cause = std::exchange(run_.failure, {});
+  LeaveCall();
+  return code;
 }
 
-inline Access* Transaction::FindAccess(const Record* record) {
-  if (accesses_.size() <= kLinearMax) {
-    for (Access& access : accesses_) {
-      if (access.record == record) return &access;
+inline std::int64_t Transaction::RunAttempts(ProcedureName name, ProcedureBody body) {
+  bool rewound = false;  // The body of this run has ended well: only what follows it runs again.
+  for (int attempt = 1;; ++attempt) {
+    const std::int64_t code = RunOnce(name, body, attempt, rewound);
+    Outcome outcome = Finish(code);
+    ContextStatistics::Count(context_.statistics.accesses, run_.accesses.size());
+    if (outcome == Outcome::kNoRoom) [[unlikely]] {
+      intents_.Release();
+      engine_.loader().UseUp(context_);
+      const Result<void> room = engine_.checkpoint().AwaitRoom(context_, run_.row_bytes());
+      if (room.ok()) {
+        rewound = RewindEnds();
+        if (!rewound) Reset();
+        --attempt;
+        continue;
+      }
+      outcome = run_.Fail(result_code::kBusy, room.error().message());
     }
-    return nullptr;
-  }
-  const std::size_t mask = index_.size() - 1;
-  for (std::size_t i = HashPointer(record) & mask; index_[i] != 0; i = (i + 1) & mask) {
-    if (accesses_[index_[i] - 1].record == record) return &accesses_[index_[i] - 1];
-  }
-  return nullptr;
-}
-
-inline Access& Transaction::AddAccess(TableBase& table, Record& record, std::uint64_t word,
-                                      ValueHeader* value) {
-  Access& access = accesses_.emplace_back();
-  access.table = &table;
-  access.record = &record;
-  access.word = word;
-  access.committed = value;
-  const std::size_t count = accesses_.size();
-  if (count <= kLinearMax) return access;
-
-  // The index of the last large transaction is still there when this one becomes large.
-  const bool first = count == kLinearMax + 1;
-  const bool rebuild = first || count * 2 > index_.size();
-  if (rebuild) index_.assign(first ? kLinearMax * 8 : index_.size() * 2, 0);
-  IndexAccesses(rebuild ? 0 : count - 1);
-  return access;
-}
-
-inline void Transaction::IndexAccesses(std::size_t from) {
-  const std::size_t mask = index_.size() - 1;
-  for (std::size_t n = from; n < accesses_.size(); ++n) {
-    std::size_t i = HashPointer(accesses_[n].record) & mask;
-    while (index_[i] != 0) i = (i + 1) & mask;
-    index_[i] = static_cast<std::uint32_t>(n + 1);
+    if (outcome == Outcome::kConflict) [[unlikely]] {
+      ContextStatistics::Count(context_.statistics.conflicts);
+      if (attempt < engine_.options().attempts_max) {
+        if (attempt == 1) context_.StandBack();  // Later ones hold intents: others wait for them.
+        intents_.Take(run_);
+        rewound = RewindEnds();
+        if (rewound) continue;
+        Reset();
+        for (Record* record : intents_.records()) context_.pins.Add(record);
+        continue;
+      }
+      outcome = FailTooManyTries(attempt);
+    }
+    if (!intents_.empty()) intents_.Release();
+    engine_.loader().UseUp(context_);
+    return Conclude(outcome, code);
   }
 }
+
+// The body, the last parts, and what LaterRemoval adds.
+inline std::int64_t Transaction::RunOnce(ProcedureName name, ProcedureBody body, int attempt,
+                                         bool rewound) {
+  std::int64_t code = result_code::kSuccess;
+  if (!rewound) {
+    run_.failure.clear();
+    name_ = name.c_str();
+    attempt_ = attempt;
+    code = RunBody(name, body);
+  }
+  if (!ends_.empty() && code == result_code::kSuccess) [[unlikely]]
+    code = RunEnds(name);
+  if (tells_writes_ && code == result_code::kSuccess) [[unlikely]] {
+    code = RunBody(name, [](Transaction& told) -> std::int64_t {
+      told.TellWrites();
+      return result_code::kSuccess;
+    });
+  }
+  return code;
+}
+
+inline Outcome Transaction::Finish(std::int64_t code) {
+  // Without the durable actions, which it loses now, the last parts cannot be repeated alone.
+  if (code != result_code::kSuccess && !run_.ended()) ending_ = false;
+  return run_.Finish(code);
+}
+
+inline std::int64_t Transaction::Conclude(Outcome outcome, std::int64_t code) {
+  LeaveBody();
+  When actions = When::kRollback;
+  if (outcome == Outcome::kCommitted) {
+    ContextStatistics::Count(run_.wrote() ? context_.statistics.commits
+                                          : context_.statistics.read_only);
+    if (run_.has_changes()) run_.DeliverChanges();
+    actions = When::kCommit;
+    if (!run_.AwaitSaved([this] { return run_.actions.TakeAfterCommit(); })) {
+      actions = When::kRolledBack;
+      code = result_code::kUnknown;
+      run_.failure = kNotSaved;
+    }
+  } else if (outcome == Outcome::kRolledBack) {
+    ContextStatistics::Count(context_.statistics.rollbacks);
+    if (!run_.AwaitSaved([] { return std::vector<Task>(); })) {
+      code = result_code::kUnknown;
+      run_.failure = kNotSaved;
+    }
+  } else {
+    ContextStatistics::Count(context_.statistics.rollbacks);
+    engine_.ReportFailure(name_, run_.failure);
+    code = run_.failure_code;
+  }
+  if (!run_.actions.empty()) run_.actions.Run(actions, name_);
+  Reset();
+  return code;
+}
+
+Outcome Transaction::FailTooManyTries(int attempts) {
+  std::string message = fmt::format("it gave up after {} runs", attempts);
+  if (run_.culprit != nullptr) {
+    const TableBase& table = engine_.table(run_.culprit->table_index);
+    message += fmt::format(
+        ": record {} of table {} was changed by others each time; make the procedure shorter or "
+        "give the record fewer writers",
+        table.FormatKey(*run_.culprit), table.name());
+  }
+  return run_.Fail(result_code::kTooManyTry, std::move(message));
+}
+
+// --- records ----------------------------------------------------------------------------------
 
 Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool overwrite) {
-  if (aborted_ || failed_) throw TransactionAborted{};  // Swallowed before: it ends here again.
-  if (Access* known = FindAccess(&record)) {
+  if (run_.ended()) throw TransactionAborted{};  // Swallowed before: it ends here again.
+  if (Access* known = run_.accesses.Find(&record)) {
     if (known->unreadable && known->state == AccessState::kRead && !overwrite) [[unlikely]] {
       AbortUnreadable(*known);
     }
@@ -153,9 +193,8 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool
     return known;
   }
 
-  if (for_write && record.intent.load(std::memory_order_relaxed) != 0 && !HoldsIntent(&record)) {
-    IntentBackoff backoff;
-    while (record.intent.load(std::memory_order_relaxed) != 0 && !backoff.Ended()) backoff.Wait();
+  if (for_write && record.intent.load(std::memory_order_relaxed) != 0 && !intents_.Holds(&record)) {
+    internal::Intents::LetPass(record);
   }
   const Right wanted = for_write ? Right::kModify : Right::kShare;
   Backoff backoff;
@@ -195,18 +234,11 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool
   if (record.accessed.load(std::memory_order_relaxed) == 0) {
     record.accessed.store(1, std::memory_order_relaxed);
   }
-  const std::size_t count = accesses_.size();
-  Access& access = AddAccess(table, record, word, value);  // First: a copy has an owner then.
+  Access& access =
+      run_.accesses.Add(table, record, word, value);  // First: a copy has an owner then.
   access.shown = !for_write;
   access.unreadable = unreadable;
-  if (count < kLinearMax) {
-    Revalidate(count);
-  } else if (!context_.versions.UnchangedSince(moment_, Word::Version(word))) {
-    checks_ += count;
-    RevalidateAll();
-  } else if ((count & (count - 1)) == 0) {
-    RevalidateAll();  // A procedure that has lost its race does not go on for long.
-  }
+  if (Record* changed = run_.accesses.ChangedBefore(context_.versions)) AbortConflict(changed);
   return &access;
 }
 
@@ -215,37 +247,6 @@ void Transaction::AbortUnreadable(const Access& access) {
       result_code::kAbortException,
       fmt::format("record {} of table {} cannot be decoded: Put replaces it, Remove removes it",
                   access.table->FormatKey(*access.record), access.table->name()));
-}
-
-// User code never sees a mixed state: when it reads something new, everything it read before is
-// still current, or was when the new one was last changed (rule 7).
-void Transaction::Revalidate(std::size_t count) {
-  if (Record* changed = FirstInvalid(count)) AbortConflict(changed);
-}
-
-void Transaction::RevalidateAll() {
-  if (checks_ >= kChecksMax) {
-    context_.versions.Advance();
-    checks_ = 0;
-  }
-  moment_ = context_.versions.Now();
-  Revalidate(accesses_.size());
-}
-
-Record* Transaction::FirstInvalid(std::size_t count) const {
-  for (std::size_t i = 0; i < count; ++i) {
-    const Access& access = accesses_[i];
-    std::uint64_t word = access.record->word.load(std::memory_order_seq_cst);
-    if (word == access.word) continue;
-    // Somebody is about to change it, or only to look at it (a flush): wait for the outcome.
-    Backoff backoff;
-    while (Word::Locked(word) && (word & ~Word::kLocked) == access.word) {
-      backoff.Wait();
-      word = access.record->word.load(std::memory_order_seq_cst);
-    }
-    if (word != access.word) return access.record;
-  }
-  return nullptr;
 }
 
 void Transaction::SaveForUndo(Access& access) {
@@ -312,14 +313,14 @@ void Transaction::MarkRemovedLater(Access& access) {
 
 void Transaction::TellWrites() {
   // Whoever is told opens more records: by index, and only those that were there before.
-  const std::size_t count = accesses_.size();
+  const std::size_t count = run_.accesses.size();
   for (std::size_t i = 0; i < count; ++i) {
-    TableBase& table = *accesses_[i].table;
-    const Access& access = accesses_[i];
-    const bool told = table.tells_writes() && IsWrite(access) && !access.removed_later;
+    TableBase& table = *run_.accesses[i].table;
+    const Access& access = run_.accesses[i];
+    const bool told = table.tells_writes() && access.IsWrite() && !access.removed_later;
     if (!told) continue;  // What was written as it was counts as well.
     ByteWriter key;
-    table.EncodeRecordKey(*accesses_[i].record, key);
+    table.EncodeRecordKey(*run_.accesses[i].record, key);
     table.later_removal()->Written(*this, table, key.Release());
   }
 }
@@ -357,8 +358,8 @@ std::string Transaction::NameOf(const Access& access) const {
 }
 
 void Transaction::Refuse(const std::string& message) {
-  if (aborted_ || failed_) throw TransactionAborted{};
-  if (Record* changed = FirstInvalid(accesses_.size())) AbortConflict(changed);
+  if (run_.ended()) throw TransactionAborted{};
+  if (Record* changed = run_.accesses.FirstInvalid()) AbortConflict(changed);
   throw UsageError(message);
 }
 
@@ -368,7 +369,7 @@ Access& Transaction::ResolveSlowly(const internal::Handle& handle) {
   ZEZE_REQUIRE(tx->BodyRunsHere() && tx->serial_ == handle.serial,
                "a record handle was used after its procedure had ended or on another thread: keep "
                "values, not handles");
-  Access& access = tx->accesses_[handle.index];
+  Access& access = tx->run_.accesses[handle.index];
   if (!handle.present) {
     tx->Refuse(tx->NameOf(access) + " does not exist: test the handle before using it");
   }
@@ -382,20 +383,13 @@ void Transaction::RefuseRemoved(const Access& access) {
 }
 
 void Transaction::AbortConflict(Record* culprit) {
-  aborted_ = true;
-  culprit_ = culprit;
+  run_.aborted = true;
+  run_.culprit = culprit;
   throw TransactionAborted{};
 }
 
-internal::Outcome Transaction::Fail(std::int64_t code, std::string message) {
-  failed_ = true;
-  failure_code_ = code;
-  failure_ = std::move(message);
-  return internal::Outcome::kFailed;
-}
-
 void Transaction::AbortFailed(std::int64_t code, std::string message) {
-  Fail(code, std::move(message));
+  run_.Fail(code, std::move(message));
   throw TransactionAborted{};
 }
 
@@ -413,13 +407,13 @@ std::int64_t Transaction::RunBody(ProcedureName name, ProcedureBody body) {
 
 // What a doomed run throws is not believed.
 std::int64_t Transaction::Threw(ProcedureName name, const char* what) {
-  if (!aborted_ && !failed_) {
-    culprit_ = FirstInvalid(accesses_.size());
-    aborted_ = culprit_ != nullptr;
+  if (!run_.ended()) {
+    run_.culprit = run_.accesses.FirstInvalid();
+    run_.aborted = run_.culprit != nullptr;
   }
-  if (aborted_ || failed_) return result_code::kAbortException;
+  if (run_.ended()) return result_code::kAbortException;
   ZEZE_LOG_ERROR("procedure {} threw: {}", name.view(), what);
-  failure_ = what;
+  run_.failure = what;
   return result_code::kException;
 }
 
@@ -429,7 +423,7 @@ std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body, std::stri
                            "thread",
                            name.view()));
   const std::size_t undo_mark = undo_.size();
-  const std::size_t action_mark = actions_.size();
+  const std::size_t action_mark = run_.actions.size();
   const std::size_t end_mark = ends_.size();
   const std::uint64_t outer = std::exchange(savepoint_, ++last_savepoint_);
   const char* outer_name = std::exchange(name_, name.c_str());
@@ -439,9 +433,9 @@ std::int64_t Transaction::Call(ProcedureName name, ProcedureBody body, std::stri
   }();
   name_ = outer_name;
   savepoint_ = outer;
-  if (aborted_ || failed_) throw TransactionAborted{};  // Ends the outer procedures as well.
+  if (run_.ended()) throw TransactionAborted{};  // Ends the outer procedures as well.
   if (code != result_code::kSuccess) RollbackTo(undo_mark, action_mark, end_mark);
-  std::string failure = std::exchange(failure_, {});
+  std::string failure = std::exchange(run_.failure, {});
   if (cause != nullptr) *cause = std::move(failure);
   return code;
 }
@@ -451,7 +445,7 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark, std
   while (undo_.size() > undo_mark) {
     const Undo undo = undo_.back();
     undo_.pop_back();
-    Access& access = accesses_[undo.access];
+    Access& access = run_.accesses[undo.access];
     const auto& values = access.table->values();
     // Content that vanishes by the rollback takes its handles along; content that is put back keeps
     // its address and its handles, even if it was removed in between.
@@ -464,21 +458,14 @@ void Transaction::RollbackTo(std::size_t undo_mark, std::size_t action_mark, std
       values.dispose(context_.participant, undo.content);
     }
   }
-  std::size_t kept = action_mark;
-  for (std::size_t i = action_mark; i < actions_.size(); ++i) {
-    if (actions_[i].when == When::kRollback) actions_[i].when = When::kRolledBack;
-    if (actions_[i].when != When::kRolledBack) continue;
-    if (kept != i) actions_[kept] = std::move(actions_[i]);
-    ++kept;
-  }
-  actions_.resize(kept);
+  run_.actions.RollBackTo(action_mark);
 }
 
 void Transaction::Register(When when, Task action) {
   ZEZE_REQUIRE(CallRunsHere(),
                "an action was registered with a transaction that does not run on this thread");
   ZEZE_REQUIRE(static_cast<bool>(action), "an action must not be empty");
-  actions_.push_back({when, std::move(action)});
+  run_.actions.Add(when, std::move(action));
 }
 
 void Transaction::AfterCommit(Task action) {
@@ -503,7 +490,7 @@ void Transaction::AfterDurable(Task action) {
 
 void Transaction::RequireDurable() {
   ZEZE_REQUIRE(BodyRunsHere(), "RequireDurable was called when the procedure did not run");
-  has_durable_ = true;
+  run_.durable = true;
 }
 
 // --- last parts -------------------------------------------------------------------------------
@@ -516,64 +503,55 @@ void Transaction::EndWith(std::function<std::int64_t(Transaction&)> part) {
 
 void Transaction::Peek(FunctionRef<void()> look) {
   ZEZE_REQUIRE(BodyRunsHere(), "Peek was called when the procedure did not run");
-  const std::size_t count = accesses_.size();
+  const std::size_t count = run_.accesses.size();
   const std::size_t undo = undo_.size();
   look();
   const bool wrote =
       undo_.size() != undo ||
-      std::any_of(accesses_.begin() + static_cast<std::ptrdiff_t>(count), accesses_.end(), IsWrite);
+      std::any_of(run_.accesses.begin() + static_cast<std::ptrdiff_t>(count), run_.accesses.end(),
+                  [](const Access& access) { return access.IsWrite(); });
   if (wrote) Refuse("a procedure wrote in Peek");
   ForgetAccesses(count);
 }
 
 std::int64_t Transaction::RunEnds(ProcedureName name) {
-  if (aborted_ || failed_) return result_code::kAbortException;  // The body has swallowed it.
+  if (run_.ended()) return result_code::kAbortException;  // The body has swallowed it.
   ending_ = true;
-  before_ends_ = {.accesses = accesses_.size(),
+  before_ends_ = {.accesses = run_.accesses.size(),
                   .undo = undo_.size(),
-                  .actions = actions_.size(),
-                  .has_durable = has_durable_,
+                  .actions = run_.actions.size(),
+                  .has_durable = run_.durable,
                   .tells_writes = tells_writes_};
   ++serial_;  // Handles that are given now are void if this is repeated.
   savepoint_ = ++last_savepoint_;
   std::int64_t code = result_code::kSuccess;
   for (const auto& part : ends_) {
     code = RunBody(name, part);
-    if (code != result_code::kSuccess || aborted_ || failed_) break;
+    if (code != result_code::kSuccess || run_.ended()) break;
   }
   return code;
 }
 
 bool Transaction::RewindEnds() {
-  const bool body_is_true = ending_ && !failed_ && FirstInvalid(before_ends_.accesses) == nullptr;
+  const bool body_is_true =
+      ending_ && !run_.failed && run_.accesses.FirstInvalid(before_ends_.accesses) == nullptr;
   if (!body_is_true) return false;
-  for (const std::uint32_t i : unchanged_) accesses_[i].state = AccessState::kEdited;
-  actions_.resize(before_ends_.actions);
+  run_.Rewind();
+  run_.actions.Truncate(before_ends_.actions);
   RollbackTo(before_ends_.undo, before_ends_.actions, ends_.size());
   ForgetAccesses(before_ends_.accesses);
-  unchanged_.clear();
-  writes_.clear();
-  dirty_reads_.clear();
   savepoint_ = 0;
-  aborted_ = false;
-  has_durable_ = before_ends_.has_durable;
+  run_.durable = before_ends_.has_durable;
   tells_writes_ = before_ends_.tells_writes;
-  row_bytes_ = 0;
-  no_room_ = false;
-  culprit_ = nullptr;
   return true;
 }
 
 // Those after the first `count`.
 void Transaction::ForgetAccesses(std::size_t count) {
-  if (accesses_.size() == count) return;
+  if (run_.accesses.size() == count) return;
   ++serial_;  // Handles tell their records by number.
-  for (std::size_t i = count; i < accesses_.size(); ++i) DisposeAccess(accesses_[i]);
-  accesses_.resize(count);
-  moment_ = {};
-  if (count <= kLinearMax) return;
-  index_.assign(index_.size(), 0);
-  IndexAccesses(0);
+  for (std::size_t i = count; i < run_.accesses.size(); ++i) DisposeAccess(run_.accesses[i]);
+  run_.accesses.Truncate(count);
 }
 
 void Transaction::DisposeAccess(Access& access) {
@@ -584,114 +562,32 @@ void Transaction::DisposeAccess(Access& access) {
   if (own_copy) values.dispose(context_.participant, access.committed);
 }
 
-void Transaction::RunActions(When outcome) {
-  // An action may register more: by index, and moved out before it runs.
-  for (std::size_t i = 0; i < actions_.size(); ++i) {
-    const When when = actions_[i].when;
-    if (when != When::kRolledBack && when != outcome) continue;
-    Task task = std::move(actions_[i].task);
-    try {
-      task();
-    } catch (const std::exception& e) {
-      ZEZE_LOG_ERROR("procedure {}: an action after its {} threw: {}", name_,
-                     when == When::kCommit ? "commit" : "rollback", e.what());
-    } catch (...) {
-      ZEZE_LOG_ERROR("procedure {}: an action after its {} threw", name_,
-                     when == When::kCommit ? "commit" : "rollback");
-    }
-  }
-}
-
-std::vector<Task> Transaction::TakeActionsAfterCommit() {
-  std::vector<Task> tasks;
-  for (Action& action : actions_) {
-    if (action.when == When::kCommit) tasks.push_back(std::move(action.task));
-  }
-  std::erase_if(actions_, [](const Action& action) { return action.when == When::kCommit; });
-  return tasks;
-}
-
 void Transaction::Reset() {
-  for (Access& access : accesses_) DisposeAccess(access);
+  for (Access& access : run_.accesses) DisposeAccess(access);
   for (const Undo& undo : undo_) {
     if (undo.content == nullptr) continue;
-    const auto& values = accesses_[undo.access].table->values();
+    const auto& values = run_.accesses[undo.access].table->values();
     values.dispose(context_.participant, undo.content);
   }
   ++serial_;  // Handles of this run are void.
   if (context_.pins.count() > kKeptAccessesMax) [[unlikely]]
     FreeScratch();
   context_.pins.Clear();
-  accesses_.clear();
+  run_.Reset();
   undo_.clear();
-  actions_.clear();
   ends_.clear();
   ending_ = false;
-  unchanged_.clear();
-  writes_.clear();
-  dirty_reads_.clear();
-  fresh_.clear();
+  tells_writes_ = false;
   savepoint_ = 0;
   last_savepoint_ = 0;
   last_generation_ = 0;
-  checks_ = 0;
-  moment_ = {};
-  aborted_ = false;
-  failed_ = false;
-  has_durable_ = false;
-  row_bytes_ = 0;
-  no_room_ = false;
-  tells_writes_ = false;
-  culprit_ = nullptr;
 }
 
 // The context is kept as long as its thread; what one large transaction needed is not.
 [[gnu::noinline, gnu::cold]] void Transaction::FreeScratch() {
   context_.pins.Free();
-  accesses_ = {};
-  accesses_.reserve(kLinearMax);
-  index_ = {};
+  run_.FreeMemory();
   undo_ = {};
-  writes_ = {};
-  dirty_reads_ = {};
-  fresh_ = {};
-  garbage_ = {};
-}
-
-// --- intention locks (rule 23) ----------------------------------------------------------------
-
-bool Transaction::HoldsIntent(const Record* record) const {
-  return std::binary_search(intents_.begin(), intents_.end(), record);
-}
-
-// A procedure that lost a race announces what it wrote last time, so that first runs of others wait
-// for it instead of beating it again. Local, ordered by address, given up after a bounded wait.
-void Transaction::TakeIntents() {
-  ReleaseIntents();
-  std::vector<Record*> wanted;
-  for (const Access& access : accesses_) {
-    if (access.state != AccessState::kRead || access.record == culprit_) {
-      wanted.push_back(access.record);
-    }
-  }
-  std::sort(wanted.begin(), wanted.end());
-  for (Record* record : wanted) {
-    IntentBackoff backoff;
-    std::uint8_t free = 0;
-    bool taken = false;
-    while (true) {
-      taken = record->intent.compare_exchange_weak(free, 1, std::memory_order_acquire);
-      if (taken || backoff.Ended()) break;
-      backoff.Wait();
-      free = 0;
-    }
-    if (taken) intents_.push_back(record);
-  }
-}
-
-void Transaction::ReleaseIntents() {
-  for (Record* record : intents_) record->intent.store(0, std::memory_order_release);
-  intents_.clear();
 }
 
 }  // namespace zeze

@@ -28,10 +28,12 @@
 
 #include "zeze/base/executor.h"
 #include "zeze/base/function_ref.h"
+#include "zeze/transaction/internal/action_list.h"
+#include "zeze/transaction/internal/commit.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/intents.h"
 #include "zeze/transaction/internal/record.h"
-#include "zeze/transaction/internal/record_map.h"
-#include "zeze/transaction/internal/version_clock.h"
+#include "zeze/transaction/internal/run.h"
 #include "zeze/transaction/procedure_name.h"
 
 namespace zeze {
@@ -71,73 +73,6 @@ struct Handle {
   std::size_t index = 0;
   std::uint32_t generation = 0;
   bool present = false;  // Whether the record existed.
-};
-
-enum class AccessState : std::uint8_t {
-  kRead,     // The record as committed.
-  kEdited,   // `working` is the content.
-  kRemoved,  // Absent.
-};
-
-// One record in a transaction.
-struct Access {
-  Record* record = nullptr;
-  TableBase* table = nullptr;
-  std::uint64_t word = 0;  // When it was read; unlocked.
-  // What was read: protected until the transaction ends; its own copy if values are in records, or
-  // in_record_mark once that copy has become `working`.
-  ValueHeader* committed = nullptr;
-  ValueHeader* working = nullptr;        // One address for the life of the transaction.
-  std::uint64_t savepoint = 0;           // Serial of the last savepoint that saved this access.
-  RecordMap::ValueHint* hint = nullptr;  // Where the map notes the value; null if unknown.
-  std::uint32_t generation = 0;          // Changes when handles to the content become invalid.
-  AccessState state = AccessState::kRead;
-  bool shown = false;          // A pointer to `committed` may have been given away.
-  bool unreadable = false;     // The storage has a row that cannot be decoded; `committed` is null.
-  bool removed_later = false;  // To be removed later, and not written since.
-
-  const ValueHeader* content() const {
-    if (state == AccessState::kRead) return committed;
-    return state == AccessState::kEdited ? working : nullptr;
-  }
-  void NoteHint(RecordMap::ValueHint* at) {
-    hint = at;
-    const void* value = committed;
-    if (at->load(std::memory_order_relaxed) != value) at->store(value, std::memory_order_relaxed);
-  }
-  // Whether there is nothing to remove.
-  bool absent() const {
-    return content() == nullptr && (!unreadable || state != AccessState::kRead);
-  }
-};
-
-// How a transaction handles values whose type it does not know.
-struct ValueOperations {
-  std::size_t bytes;
-  ValueHeader* (*copy)(Participant& by, const ValueHeader& value);
-  void (*assign)(ValueHeader& to, const ValueHeader& from);
-  Disposer dispose;
-  // Whether the edited value is what the record had; false if that cannot be told cheaply. The
-  // answer counts only if the record's word is found unchanged later.
-  bool (*unchanged)(const Record& record, const ValueHeader& edited, const ValueHeader* committed);
-  // Sets the bean's version variable to the old value's plus one; null if it has none.
-  void (*raise_version)(ValueHeader& value, const ValueHeader* old);
-
-  // Both null if values are apart from their records. Otherwise a value is stored by whoever holds
-  // the record's lock, and fetched as a copy by anybody: true if the word is the same before and
-  // after.
-  void (*store)(Record& record, const ValueHeader& value);
-  ValueHeader* (*fetch)(Participant& by, const Record& record);
-
-  bool in_record() const { return store != nullptr; }
-};
-
-enum class Outcome : std::uint8_t {
-  kCommitted,
-  kRolledBack,
-  kConflict,
-  kFailed,
-  kNoRoom,  // Too much is unsaved: wait and run again.
 };
 
 }  // namespace internal
@@ -204,7 +139,27 @@ class Transaction {
   // 1 for the first run; higher after lost races.
   int attempt() const { return attempt_; }
 
-  // Below: for Table and Engine.
+  // Below: for Engine.
+
+  // Runs the procedure, again after lost races, until it has an outcome; then what follows from
+  // that: listeners, durability, actions. The context is inside.
+  std::int64_t RunProcedure(ProcedureName name, ProcedureBody body, TransactionLevel level,
+                            std::string* cause);
+
+  // The innermost transaction of the engine whose body, or whose call, runs on this thread; null if
+  // there is none.
+  static Transaction* BodyHere(const Engine& engine) {
+    Transaction* at = internal::thread_calls.body;
+    while (at != nullptr && &at->engine_ != &engine) at = at->around_.body;
+    return at;
+  }
+  static const Transaction* CallHere(const Engine& engine) {
+    const Transaction* at = internal::thread_calls.call;
+    while (at != nullptr && &at->engine_ != &engine) at = at->around_.call;
+    return at;
+  }
+
+  // Below: for Table.
 
   // The transaction's entry for the record, read and checked. Throws TransactionAborted.
   // Null: the record was evicted; find it again.
@@ -212,7 +167,7 @@ class Transaction {
   // cannot be decoded.
   internal::Access* Open(TableBase& table, internal::Record& record, bool for_write,
                          bool overwrite = false);
-  internal::Access& at(std::size_t index) { return accesses_[index]; }
+  internal::Access& at(std::size_t index) { return run_.accesses[index]; }
   internal::Handle HandleOf(const internal::Access& access) {
     return {.transaction = this,
             .serial = serial_,
@@ -227,7 +182,7 @@ class Transaction {
         handle.present && internal::thread_calls.body == tx && tx->serial_ == handle.serial;
     if (!good) [[unlikely]]
       return ResolveSlowly(handle);
-    return tx->accesses_[handle.index];
+    return tx->run_.accesses[handle.index];
   }
   // The same, if the content is still that of the handle.
   static internal::Access& ResolveContent(const internal::Handle& handle) {
@@ -239,7 +194,7 @@ class Transaction {
   // Throws UsageError unless the body runs on this thread and the table is one of its engine.
   void CheckUse(const TableBase& table) const;
   std::size_t IndexOf(const internal::Access& access) const {
-    return static_cast<std::size_t>(&access - accesses_.data());
+    return run_.accesses.IndexOf(access);
   }
 
   // Makes the content editable: a copy of what is there, made once for each savepoint.
@@ -259,7 +214,7 @@ class Transaction {
   [[noreturn]] void AbortFailed(std::int64_t code, std::string message);
 
  private:
-  friend class Engine;
+  using When = internal::ActionList::When;
 
   struct Undo {
     std::size_t access;
@@ -277,15 +232,6 @@ class Transaction {
     std::size_t actions = 0;
     bool has_durable = false;
     bool tells_writes = false;
-  };
-
-  static constexpr std::uint64_t kDirtyBatch = 64;
-
-  enum class When : std::uint8_t { kCommit, kRollback, kDurable, kRolledBack };
-
-  struct Action {
-    When when;
-    Task task;
   };
 
   static internal::Access& ResolveSlowly(const internal::Handle& handle);
@@ -309,9 +255,13 @@ class Transaction {
   }
   void LeaveCall() { internal::thread_calls = around_; }
 
+  std::int64_t RunAttempts(ProcedureName name, ProcedureBody body);
+  std::int64_t RunOnce(ProcedureName name, ProcedureBody body, int attempt, bool rewound);
+  internal::Outcome Finish(std::int64_t code);
+  internal::Outcome FailTooManyTries(int attempts);
+  std::int64_t Conclude(internal::Outcome outcome, std::int64_t code);
   // Tells LaterRemoval what the procedure wrote, as a part of the procedure.
   void TellWrites();
-  void Begin(ProcedureName name, TransactionLevel level, int attempt);
   // The last parts, after the body. Returns the code of the whole.
   std::int64_t RunEnds(ProcedureName name);
   // After a run that did not commit: as it was before the last parts. False: the body must run
@@ -319,99 +269,34 @@ class Transaction {
   bool RewindEnds();
   void ForgetAccesses(std::size_t count);
   void DisposeAccess(internal::Access& access);
-  void IndexAccesses(std::size_t from);
-  internal::Outcome Finish(std::int64_t code);
-  internal::Outcome Commit();
-  internal::Outcome FinishUnwritten(internal::Outcome outcome);
   void Reset();
   void FreeScratch();
 
-  internal::Access* FindAccess(const internal::Record* record);
-  internal::Access& AddAccess(TableBase& table, internal::Record& record, std::uint64_t word,
-                              internal::ValueHeader* value);
-  void Revalidate(std::size_t count);
   [[noreturn]] void AbortUnreadable(const internal::Access& access);
-  void RevalidateAll();
-  internal::Record* FirstInvalid(std::size_t count) const;
   void SaveForUndo(internal::Access& access);
   void MakeWorkingCopy(internal::Access& access);
   void RollbackTo(std::size_t undo_mark, std::size_t action_mark, std::size_t end_mark);
   std::int64_t RunBody(ProcedureName name, ProcedureBody body);
   std::int64_t Threw(ProcedureName name, const char* what);
 
-  internal::Outcome Fail(std::int64_t code, std::string message);
-  void TakeCause(std::string& cause) { cause = std::exchange(failure_, {}); }
-  internal::Outcome FinishFailed();
-  bool RefusedByListener();
-  bool LeaseExpired();
-  void FindDirtyReads();
-  bool HasDurableActions() const;
-  // 0: no action waits for durability.
-  std::uint64_t ActionOrder() const;
-  bool PrepareWrites();
-  bool TakeRoom();
-  bool LockWrites();
-  void UnlockWrites(std::size_t count);
-  internal::Record* FirstInvalidAtCommit() const;
-  static bool IsWrite(const internal::Access& access) {
-    return access.state == internal::AccessState::kEdited ||
-           (access.state == internal::AccessState::kRemoved &&
-            (access.committed != nullptr || access.unreadable));
-  }
-  static bool IsUnchanged(const internal::Access& access);
-  void Install(internal::Access& access, std::uint64_t epoch);
-  void LogCommit(std::uint64_t epoch, std::uint64_t action_order);
-  void MakeTicket(std::uint64_t action_order);
-  void DeliverChanges();
-  // Those of nested procedures that rolled back, and those for this outcome.
-  void RunActions(When outcome);
-  // Takes out those that RunActions(kCommit) would run for the commit.
-  std::vector<Task> TakeActionsAfterCommit();
-
-  void TakeIntents();
-  void ReleaseIntents();
-  bool HoldsIntent(const internal::Record* record) const;
-
   Engine& engine_;
   internal::Context& context_;
   const char* name_ = "";
-  TransactionLevel level_ = TransactionLevel::kSerializable;
   int attempt_ = 0;
   // Never the same for two runs in one process; handles remember it.
   std::uint64_t serial_;
   internal::ThreadCalls around_;
 
-  std::vector<internal::Access> accesses_;
-  std::vector<std::uint32_t> index_;  // Open addressing over accesses_, used beyond kLinearMax.
+  internal::Commit run_;
+  internal::Intents intents_;
   std::vector<Undo> undo_;
-  std::vector<Action> actions_;
   std::vector<std::function<std::int64_t(Transaction&)>> ends_;
   Mark before_ends_;
-  bool ending_ = false;                   // The last parts run, or have run.
-  std::vector<std::uint32_t> unchanged_;  // Edits that Finish has made reads.
-  std::vector<std::uint32_t> writes_;     // Indexes into accesses_, in lock order.
-  std::vector<internal::Record*> dirty_reads_;
-  std::vector<internal::Record*> fresh_;  // Records this commit made dirty in its epoch.
-  std::vector<internal::Record*> intents_;
-  std::vector<std::pair<internal::ValueHeader*, internal::Disposer>> garbage_;
-  std::vector<TableBase*> changed_tables_;
-  internal::DurabilityTicket* ticket_ = nullptr;
-  // All that was read was current then; of transactions with more than kLinearMax records.
-  internal::VersionClock::Moment moment_;
-  std::size_t checks_ = 0;       // Records looked at again since the clock was advanced.
+  bool ending_ = false;          // The last parts run, or have run.
+  bool tells_writes_ = false;    // A table was written whose LaterRemoval wants to know.
   std::uint64_t savepoint_ = 0;  // Serial of the innermost open savepoint.
   std::uint64_t last_savepoint_ = 0;
   std::uint32_t last_generation_ = 0;
-
-  bool aborted_ = false;  // A conflict was met: run again, whatever user code returned.
-  bool failed_ = false;   // A record could not be had: fail with failure_code_.
-  bool has_durable_ = false;
-  std::uint64_t row_bytes_ = 0;  // What the writes take in a flush, at most.
-  bool no_room_ = false;         // For them.
-  bool tells_writes_ = false;    // A table was written whose LaterRemoval wants to know.
-  std::int64_t failure_code_ = 0;
-  std::string failure_;  // Why it failed; of the last procedure that did.
-  internal::Record* culprit_ = nullptr;
 };
 
 }  // namespace zeze

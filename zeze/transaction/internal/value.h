@@ -23,7 +23,7 @@
 #include "zeze/serialize/vector.h"
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/record.h"
-#include "zeze/transaction/transaction.h"
+#include "zeze/transaction/internal/value_operations.h"
 
 namespace zeze::internal {
 

@@ -1,15 +1,16 @@
-// The end of a transaction: rules 8 to 15 of the commit protocol (docs/architecture.md).
+#include "zeze/transaction/internal/commit.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
 #include "zeze/base/usage_error.h"
@@ -17,32 +18,31 @@
 #include "zeze/transaction/checkpoint.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
+#include "zeze/transaction/internal/change_queue.h"
+#include "zeze/transaction/internal/commit_log.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/durable_actions.h"
 #include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/record_loader.h"
+#include "zeze/transaction/internal/run.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
 
-namespace zeze {
+namespace zeze::internal {
 
-using internal::Access;
-using internal::AccessState;
-using internal::DurabilityTicket;
-using internal::Outcome;
-using internal::Record;
-using internal::ValueHeader;
-using internal::Word;
+Commit::Commit(Engine& engine, Context& context)
+    : engine_(engine), checkpoint_(engine.checkpoint()), context_(context) {}
 
-Outcome Transaction::Finish(std::int64_t code) {
-  if (failed_) return FinishFailed();
-  if (aborted_) return Outcome::kConflict;
+Outcome Commit::Finish(std::int64_t code) {
+  if (failed) return FinishFailed();
+  if (aborted) return Outcome::kConflict;
   if (code != result_code::kSuccess) {
-    ending_ = false;  // Without these actions the last parts cannot be repeated alone.
-    std::erase_if(actions_, [](const Action& action) { return action.when == When::kDurable; });
+    actions.DropDurable();
     return FinishUnwritten(Outcome::kRolledBack);
   }
-  for (std::size_t i = 0; i < accesses_.size(); ++i) {
-    Access& access = accesses_[i];
-    if (!IsWrite(access)) continue;
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    Access& access = accesses[i];
+    if (!access.IsWrite()) continue;
     if (IsUnchanged(access)) {
       access.state = AccessState::kRead;
       unchanged_.push_back(static_cast<std::uint32_t>(i));
@@ -50,41 +50,40 @@ Outcome Transaction::Finish(std::int64_t code) {
       writes_.push_back(static_cast<std::uint32_t>(i));
     }
   }
-  if (!writes_.empty()) return Commit();
+  if (!writes_.empty()) return Write();
   return FinishUnwritten(Outcome::kCommitted);
 }
 
 // An edit that changed nothing is a read.
-bool Transaction::IsUnchanged(const Access& access) {
+bool Commit::IsUnchanged(const Access& access) {
   if (access.state != AccessState::kEdited || access.committed == nullptr) return false;
   return access.table->values().unchanged(*access.record, *access.working, access.committed);
 }
 
-inline bool Transaction::LeaseExpired() {
-  Coherence* coherence = engine_.options_.coherence;
-  if (coherence == nullptr || coherence->LeaseValid()) return false;
+inline bool Commit::LeaseExpired() {
+  if (engine_.LeaseValid()) return false;
   Fail(result_code::kAbortException, "the lease of this server has expired");
   return true;
 }
 
 // What the procedure itself did wrong is believed only if what it was made of is true (rule 14).
-inline Outcome Transaction::FinishFailed() {
-  if (failure_code_ != result_code::kException) return Outcome::kFailed;
-  culprit_ = FirstInvalid(accesses_.size());
-  return culprit_ != nullptr ? Outcome::kConflict : Outcome::kFailed;
+inline Outcome Commit::FinishFailed() {
+  if (failure_code != result_code::kException) return Outcome::kFailed;
+  culprit = accesses.FirstInvalid();
+  return culprit != nullptr ? Outcome::kConflict : Outcome::kFailed;
 }
 
 // Nothing is installed. The answer, a failure too, is believed only if what it was made of is true
 // (rule 14); made of unsaved data of a durable table it waits for that like its writer (rule 15).
-inline Outcome Transaction::FinishUnwritten(Outcome outcome) {
-  const bool checked = outcome == Outcome::kRolledBack || level_ == TransactionLevel::kSerializable;
-  if (checked && engine_.checkpoint_->groups()) FindDirtyReads();
-  const bool waits = has_durable_ || HasDurableActions();
-  const std::uint64_t epoch = waits ? engine_.checkpoint_->Announce(context_) : 0;
-  if (checked && !engine_.options_.unsafe_skip_validation) {
-    culprit_ = FirstInvalid(accesses_.size());
+inline Outcome Commit::FinishUnwritten(Outcome outcome) {
+  const bool checked = outcome == Outcome::kRolledBack || serializable;
+  if (checked && checkpoint_.groups()) FindDirtyReads();
+  const bool waits = durable || actions.HasDurable();
+  const std::uint64_t epoch = waits ? checkpoint_.Announce(context_) : 0;
+  if (checked && !engine_.options().unsafe_skip_validation) {
+    culprit = accesses.FirstInvalid();
   }
-  if (culprit_ != nullptr) {
+  if (culprit != nullptr) {
     outcome = Outcome::kConflict;
   } else if (checked && LeaseExpired()) {
     outcome = Outcome::kFailed;
@@ -97,28 +96,23 @@ inline Outcome Transaction::FinishUnwritten(Outcome outcome) {
 
 // Reads of unsaved records tie the transaction to their writers: what it wrote must not be saved
 // before them (rule 13). Memory tables included: they carry dependencies too.
-inline void Transaction::FindDirtyReads() {
-  for (const Access& access : accesses_) {
-    if (!writes_.empty() && IsWrite(access)) continue;
+inline void Commit::FindDirtyReads() {
+  for (const Access& access : accesses) {
+    if (!writes_.empty() && access.IsWrite()) continue;
     if (!access.record->Dirty(access.word)) continue;
     dirty_reads_.push_back(access.record);
-    if (access.table->durable_at_commit()) has_durable_ = true;
+    if (access.table->durable_at_commit()) durable = true;
   }
 }
 
-inline bool Transaction::HasDurableActions() const {
-  return std::any_of(actions_.begin(), actions_.end(),
-                     [](const Action& action) { return action.when == When::kDurable; });
-}
-
-inline std::uint64_t Transaction::ActionOrder() const {
-  return HasDurableActions() ? engine_.checkpoint_->NextActionOrder() : 0;
+inline std::uint64_t Commit::ActionOrder() const {
+  return actions.HasDurable() ? checkpoint_.NextActionOrder() : 0;
 }
 
 // What may block or fail is done before anything is locked (rule 8).
-inline bool Transaction::PrepareWrites() {
+inline bool Commit::PrepareWrites() {
   for (const std::uint32_t i : writes_) {
-    Access& access = accesses_[i];
+    Access& access = accesses[i];
     TableBase& table = *access.table;
     if (Word::RightOf(access.word) < Right::kModify) {
       Result<void> loaded = engine_.loader().Load(context_, *access.record, Right::kModify);
@@ -128,7 +122,7 @@ inline bool Transaction::PrepareWrites() {
       }
       const std::uint64_t word = access.record->word.load(std::memory_order_acquire);
       if (Word::Version(word) != Word::Version(access.word) || Word::Locked(word)) {
-        culprit_ = access.record;
+        culprit = access.record;
         return false;
       }
       access.word = word;
@@ -158,27 +152,26 @@ inline bool Transaction::PrepareWrites() {
 
 // What becomes unsaved must fit into one flush together with what is unsaved already. Decided here,
 // because what is committed cannot be refused any more.
-inline bool Transaction::TakeRoom() {
+inline bool Commit::TakeRoom() {
   if (row_bytes_ == 0) return true;
-  Checkpoint& checkpoint = *engine_.checkpoint_;
   const bool enough = static_cast<std::int64_t>(row_bytes_) <= context_.room;
-  if (enough && !checkpoint.overloaded()) [[likely]]
+  if (enough && !checkpoint_.overloaded()) [[likely]]
     return true;
-  if (row_bytes_ > checkpoint.flush_bytes_max()) {
+  if (row_bytes_ > checkpoint_.flush_bytes_max()) {
     Fail(
         result_code::kException,
         fmt::format("its {} records take up to {} bytes, the storage takes {} in one atomic flush: "
                     "write fewer in one procedure, or raise the storage's flush_bytes_max",
-                    writes_.size(), row_bytes_, checkpoint.flush_bytes_max()));
+                    writes_.size(), row_bytes_, checkpoint_.flush_bytes_max()));
     return false;
   }
-  no_room_ = !checkpoint.TakeRoom(context_, row_bytes_);
+  no_room_ = !checkpoint_.TakeRoom(context_, row_bytes_);
   return !no_room_;
 }
 
 // A commit waits until its own changes are delivered: in a listener it would wait for itself.
-inline bool Transaction::RefusedByListener() {
-  const TableBase* listened = internal::thread_calls.listened;
+inline bool Commit::RefusedByListener() {
+  const TableBase* listened = thread_calls.listened;
   if (listened == nullptr || listened->engine() != &engine_) return false;
   Fail(
       result_code::kLogicError,
@@ -188,21 +181,21 @@ inline bool Transaction::RefusedByListener() {
   return true;
 }
 
-inline bool Transaction::LockWrites() {
+inline bool Commit::LockWrites() {
   if (writes_.size() > 1) {
     // Any order that all commits share will do; addresses cost nothing to compare.
     std::sort(writes_.begin(), writes_.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return accesses_[a].record < accesses_[b].record;
+      return accesses[a].record < accesses[b].record;
     });
   }
   for (std::size_t n = 0; n < writes_.size(); ++n) {
-    const Access& access = accesses_[writes_[n]];
-    internal::Backoff backoff;
+    const Access& access = accesses[writes_[n]];
+    Backoff backoff;
     while (true) {
       std::uint64_t word = access.record->word.load(std::memory_order_relaxed);
       const bool changed = (word & ~Word::kLocked) != access.word;
-      if (Word::Dead(word) || (changed && !engine_.options_.unsafe_skip_validation)) {
-        culprit_ = access.record;
+      if (Word::Dead(word) || (changed && !engine_.options().unsafe_skip_validation)) {
+        culprit = access.record;
         UnlockWrites(n);
         return false;
       }
@@ -216,32 +209,32 @@ inline bool Transaction::LockWrites() {
   return true;
 }
 
-void Transaction::UnlockWrites(std::size_t count) {
+void Commit::UnlockWrites(std::size_t count) {
   for (std::size_t n = 0; n < count; ++n) {
-    Record& record = *accesses_[writes_[n]].record;
-    internal::UnlockRecord(record, record.word.load(std::memory_order_relaxed));
+    Record& record = *accesses[writes_[n]].record;
+    UnlockRecord(record, record.word.load(std::memory_order_relaxed));
   }
 }
 
-inline Record* Transaction::FirstInvalidAtCommit() const {
-  if (engine_.options_.unsafe_skip_validation) return nullptr;
-  for (const Access& access : accesses_) {
+inline Record* Commit::FirstInvalidAtCommit() const {
+  if (engine_.options().unsafe_skip_validation) return nullptr;
+  for (const Access& access : accesses) {
     const std::uint64_t word = access.record->word.load(std::memory_order_seq_cst);
     if (word == access.word) continue;
     // Locked by this commit itself (what it writes was compared when it was locked), or by another:
     // then give way, waiting with locks held could be mutual.
     const bool own = access.state != AccessState::kRead && word == (access.word | Word::kLocked);
-    if (!own || !IsWrite(access)) return access.record;
+    if (!own || !access.IsWrite()) return access.record;
   }
   return nullptr;
 }
 
-inline Outcome Transaction::Commit() {
+inline Outcome Commit::Write() {
   if (RefusedByListener()) [[unlikely]]
     return Outcome::kFailed;
   try {
     if (!PrepareWrites()) {
-      if (failed_) return FinishFailed();
+      if (failed) return FinishFailed();
       return no_room_ ? Outcome::kNoRoom : Outcome::kConflict;
     }
   } catch (const UsageError& e) {  // A value that cannot even be encoded.
@@ -249,18 +242,18 @@ inline Outcome Transaction::Commit() {
     return FinishFailed();
   }
   if (!LockWrites()) return Outcome::kConflict;
-  const std::uint64_t epoch = engine_.checkpoint_->Announce(context_);
-  culprit_ = FirstInvalidAtCommit();
-  if (culprit_ != nullptr || LeaseExpired()) {
+  const std::uint64_t epoch = checkpoint_.Announce(context_);
+  culprit = FirstInvalidAtCommit();
+  if (culprit != nullptr || LeaseExpired()) {
     UnlockWrites(writes_.size());
     context_.epoch.store(0, std::memory_order_release);
-    return culprit_ != nullptr ? Outcome::kConflict : Outcome::kFailed;
+    return culprit != nullptr ? Outcome::kConflict : Outcome::kFailed;
   }
-  if (engine_.checkpoint_->groups()) FindDirtyReads();
+  if (checkpoint_.groups()) FindDirtyReads();
   const std::uint64_t action_order = ActionOrder();
-  for (const std::uint32_t i : writes_) Install(accesses_[i], epoch);
+  for (const std::uint32_t i : writes_) Install(accesses[i], epoch);
   // Alone, a commit to records that the log has already adds nothing to it.
-  if (!fresh_.empty() || has_durable_ || !actions_.empty() || engine_.checkpoint_->groups()) {
+  if (!fresh_.empty() || durable || !actions.empty() || checkpoint_.groups()) {
     LogCommit(epoch, action_order);
   }
   context_.epoch.store(0, std::memory_order_release);
@@ -270,20 +263,20 @@ inline Outcome Transaction::Commit() {
   }
   garbage_.clear();
   if (context_.dirtied >= kDirtyBatch) {
-    engine_.checkpoint_->AddDirty(std::exchange(context_.dirtied, 0));
+    checkpoint_.AddDirty(std::exchange(context_.dirtied, 0));
   }
   return Outcome::kCommitted;
 }
 
 // Makes one write visible and unlocks its record.
-inline void Transaction::Install(Access& access, std::uint64_t epoch) {
+inline void Commit::Install(Access& access, std::uint64_t epoch) {
   Record& record = *access.record;
   TableBase& table = *access.table;
   const std::uint64_t old_word = record.word.load(std::memory_order_relaxed);
   const bool in_record = table.values().in_record();
   ValueHeader* old = record.value.load(std::memory_order_relaxed);
   ValueHeader* next = access.state == AccessState::kEdited ? access.working : nullptr;
-  if (table.durable_at_commit()) has_durable_ = true;
+  if (table.durable_at_commit()) durable = true;
   const bool dirty = record.Dirty(old_word);
   if (next != nullptr && old == nullptr && table.storage() != nullptr) {
     ByteWriter key;
@@ -305,8 +298,7 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
       old->birth_era = context_.participant.kept_era();
     }
     if (next != nullptr) table.values().store(record, *next);
-    record.value.store(next == nullptr ? nullptr : &internal::in_record_mark,
-                       std::memory_order_release);
+    record.value.store(next == nullptr ? nullptr : &in_record_mark, std::memory_order_release);
   } else {
     if (next != nullptr) {
       next->birth_era = context_.participant.era();
@@ -323,7 +315,7 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
       garbage_.emplace_back(stale, table.values().dispose);
     }
     record.KeepAside(old);
-  } else if (old != nullptr && old != &internal::in_record_mark) {
+  } else if (old != nullptr && old != &in_record_mark) {
     garbage_.emplace_back(old, table.values().dispose);
   }
   const std::uint64_t version = context_.NextVersion();
@@ -344,18 +336,18 @@ inline void Transaction::Install(Access& access, std::uint64_t epoch) {
   record.word.store(Word::Make(version, Word::RightOf(old_word), true), std::memory_order_release);
 }
 
-inline void Transaction::LogCommit(std::uint64_t epoch, std::uint64_t action_order) {
-  const bool groups = engine_.checkpoint_->groups();
-  if (has_durable_ || action_order != 0) MakeTicket(action_order);
+inline void Commit::LogCommit(std::uint64_t epoch, std::uint64_t action_order) {
+  const bool groups = checkpoint_.groups();
+  if (durable || action_order != 0) MakeTicket(action_order);
   // In groups a transaction also ties records together that were in the log before; a lone record
   // that is there already adds nothing.
   const bool ties = groups && writes_.size() + dirty_reads_.size() > 1;
   if (fresh_.empty() && !ties && ticket_ == nullptr && dirty_reads_.empty()) return;
-  internal::CommitLog& log = context_.logs[epoch & 1];
+  CommitLog& log = context_.logs[epoch & 1];
   const std::size_t count = (groups ? writes_.size() : fresh_.size()) + dirty_reads_.size();
   log.Begin(count, ticket_);
   if (groups) {
-    for (const std::uint32_t i : writes_) log.Add(accesses_[i].record);
+    for (const std::uint32_t i : writes_) log.Add(accesses[i].record);
   } else {
     for (Record* record : fresh_) log.Add(record);
   }
@@ -363,26 +355,46 @@ inline void Transaction::LogCommit(std::uint64_t epoch, std::uint64_t action_ord
   log.CompactIfLong();
 }
 
-void Transaction::MakeTicket(std::uint64_t action_order) {
+void Commit::MakeTicket(std::uint64_t action_order) {
   ticket_ = new DurabilityTicket;
   ticket_->order = action_order;
-  for (Action& action : actions_) {
-    if (action.when == When::kDurable) ticket_->actions.push_back(std::move(action.task));
-  }
+  actions.TakeDurable(ticket_->actions);
   engine_.durable_actions().Expect(ticket_->actions.size());
-  ticket_->urgent = has_durable_;
-  ticket_->owned = !has_durable_;  // Nobody waits for it: the checkpoint deletes it.
+  ticket_->urgent = durable;
+  ticket_->owned = !durable;  // Nobody waits for it: the checkpoint deletes it.
 }
 
-void Transaction::DeliverChanges() {
+void Commit::DeliverChanges() {
+  const TableBase* const around = thread_calls.listened;
   for (TableBase* table : changed_tables_) {
-    table->changes().Deliver([&](const internal::Change& change) {
-      internal::thread_calls.listened = table;
+    table->changes().Deliver([&](const Change& change) {
+      thread_calls.listened = table;
       table->Notify(change);
-      internal::thread_calls.listened = around_.listened;
+      thread_calls.listened = around;
     });
   }
   changed_tables_.clear();
 }
 
-}  // namespace zeze
+bool Commit::AwaitTicket(DurabilityTicket* ticket, FunctionRef<std::vector<Task>()> leftover) {
+  const bool saved = checkpoint_.Await(*ticket, leftover);
+  if (saved) delete ticket;
+  return saved;
+}
+
+void Commit::Rewind() {
+  for (const std::uint32_t i : unchanged_) accesses[i].state = AccessState::kEdited;
+  aborted = false;
+  culprit = nullptr;
+  Forget();
+}
+
+void Commit::FreeMemory() {
+  accesses.FreeMemory();
+  writes_ = {};
+  dirty_reads_ = {};
+  fresh_ = {};
+  garbage_ = {};
+}
+
+}  // namespace zeze::internal
