@@ -31,6 +31,7 @@
 #include "zeze/storage/storage.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/internal/cache.h"
+#include "zeze/transaction/internal/change_queue.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/record.h"
 #include "zeze/transaction/internal/record_map.h"

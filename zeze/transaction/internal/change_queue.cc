@@ -1,8 +1,11 @@
 #include "zeze/transaction/internal/change_queue.h"
 
+#include <exception>
 #include <mutex>
+#include <string>
 
 #include "zeze/base/function_ref.h"
+#include "zeze/base/log.h"
 
 namespace zeze::internal {
 
@@ -22,6 +25,16 @@ void ChangeQueue::Deliver(FunctionRef<void(const Change&)> notify) {
       changes_.pop_front();
     }
     notify(change);
+  }
+}
+
+void CallListener(const std::string& table, FunctionRef<void()> call) {
+  try {
+    call();
+  } catch (const std::exception& e) {
+    ZEZE_LOG_ERROR("a change listener of table {} threw: {}", table, e.what());
+  } catch (...) {
+    ZEZE_LOG_ERROR("a change listener of table {} threw", table);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <string>
 
 #include "zeze/base/function_ref.h"
 
@@ -40,5 +41,8 @@ class ChangeQueue {
   std::deque<Change> changes_;
   std::mutex delivery_mutex_;
 };
+
+// Runs a listener; what it throws is logged with the table's name.
+void CallListener(const std::string& table, FunctionRef<void()> call);
 
 }  // namespace zeze::internal

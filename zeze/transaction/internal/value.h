@@ -13,7 +13,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "zeze/base/function_ref.h"
 #include "zeze/bean/any_bean.h"
 #include "zeze/bean/field.h"
 #include "zeze/bean/hash.h"
@@ -161,7 +160,6 @@ template <typename K, typename V>
 const ValueOperations& ValueOperationsOf() {
   static const ValueOperations operations = [] {
     ValueOperations o{};
-    o.bytes = sizeof(Value<V>);
     o.copy = [](Participant& by, const ValueHeader& from) -> ValueHeader* {
       const V& value = static_cast<const Value<V>&>(from).value;
       if constexpr (kLivesInRecord<V>) {
@@ -208,8 +206,5 @@ const ValueOperations& ValueOperationsOf() {
   }();
   return operations;
 }
-
-// Runs a listener; what it throws is logged with the table's name.
-void CallListener(const std::string& table, FunctionRef<void()> call);
 
 }  // namespace zeze::internal

@@ -2,15 +2,12 @@
 
 #pragma once
 
-#include <cstddef>
-
 #include "zeze/transaction/internal/reclaimer.h"
 #include "zeze/transaction/internal/record.h"
 
 namespace zeze::internal {
 
 struct ValueOperations {
-  std::size_t bytes;
   ValueHeader* (*copy)(Participant& by, const ValueHeader& value);
   void (*assign)(ValueHeader& to, const ValueHeader& from);
   Disposer dispose;
