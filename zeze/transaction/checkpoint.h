@@ -61,7 +61,7 @@ struct CheckpointStatistics {
 };
 
 // Thread-safe. One flush at a time. The thread "checkpoint" flushes when the period is over, when
-// much is unsaved and when somebody waits; FlushAll does it on the caller's thread.
+// much is unsaved, and when a procedure or Global waits; FlushAll flushes on the caller's thread.
 class Checkpoint {
  public:
   struct Options {

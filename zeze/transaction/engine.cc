@@ -16,6 +16,7 @@
 
 #include "zeze/base/activity.h"
 #include "zeze/base/executor.h"
+#include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/result_code.h"
@@ -26,8 +27,10 @@
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/internal/cache.h"
 #include "zeze/transaction/internal/context.h"
+#include "zeze/transaction/internal/durable_actions.h"
+#include "zeze/transaction/internal/engine_parts.h"
 #include "zeze/transaction/internal/reclaimer.h"
-#include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/record_loader.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/table_base.h"
 #include "zeze/transaction/transaction.h"
@@ -37,10 +40,6 @@ namespace zeze {
 using internal::Context;
 using internal::ContextLease;
 using internal::ContextStatistics;
-using internal::DurabilityTicket;
-using internal::Outcome;
-using internal::Record;
-using internal::ValueHeader;
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
@@ -186,7 +185,7 @@ void Engine::Abandon() {
 
 // The cache first: nothing waits for its room then, however long the storage keeps the checkpoint.
 void Engine::StopThreads() {
-  if (checkpoint_ == nullptr) return;
+  if (cache_ == nullptr) return;
   cache_->Stop();
   checkpoint_->Stop();
 }

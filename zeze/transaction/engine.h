@@ -191,8 +191,7 @@ class Engine {
   // Logs why the engine failed a procedure, unless the log has many such lines already.
   void ReportFailure(const char* procedure, const std::string& why);
 
-  // The parts, for each other and for tables. The cache and the checkpoint are there from the start
-  // on.
+  // For the other parts and for tables. The cache exists from the start on, like the checkpoint.
   internal::RecordLoader& loader() { return loader_; }
   internal::Cache& cache() { return *cache_; }
   internal::DurableActions& durable_actions() { return durable_actions_; }

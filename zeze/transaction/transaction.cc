@@ -14,7 +14,6 @@
 
 #include "zeze/base/activity.h"
 #include "zeze/base/check.h"
-#include "zeze/base/clock.h"
 #include "zeze/base/executor.h"
 #include "zeze/base/function_ref.h"
 #include "zeze/base/log.h"
@@ -27,6 +26,7 @@
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/durable_actions.h"
 #include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/run.h"
 #include "zeze/transaction/later_removal.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/table_base.h"
@@ -70,17 +70,12 @@ std::int64_t Transaction::RunProcedure(ProcedureName name, ProcedureBody body,
                                        TransactionLevel level, std::string* cause) {
   EnterCall();
   run_.serializable = level == TransactionLevel::kSerializable;
-  const std::int64_t code = RunAttempts(name, body);
-  if (cause != nullptr) *cause = std::exchange(run_.failure, {});
-  LeaveCall();
-  return code;
-}
-
-inline std::int64_t Transaction::RunAttempts(ProcedureName name, ProcedureBody body) {
+  std::int64_t code = result_code::kSuccess;
+  Outcome outcome = Outcome::kCommitted;
   bool rewound = false;  // The body of this run has ended well: only what follows it runs again.
   for (int attempt = 1;; ++attempt) {
-    const std::int64_t code = RunOnce(name, body, attempt, rewound);
-    Outcome outcome = Finish(code);
+    code = RunOnce(name, body, attempt, rewound);
+    outcome = Finish(code);
     ContextStatistics::Count(context_.statistics.accesses, run_.accesses.size());
     if (outcome == Outcome::kNoRoom) [[unlikely]] {
       intents_.Release();
@@ -94,23 +89,26 @@ inline std::int64_t Transaction::RunAttempts(ProcedureName name, ProcedureBody b
       }
       outcome = run_.Fail(result_code::kBusy, room.error().message());
     }
-    if (outcome == Outcome::kConflict) [[unlikely]] {
-      ContextStatistics::Count(context_.statistics.conflicts);
-      if (attempt < engine_.options().attempts_max) {
-        if (attempt == 1) context_.StandBack();  // Later ones hold intents: others wait for them.
-        intents_.Take(run_);
-        rewound = RewindEnds();
-        if (rewound) continue;
-        Reset();
-        for (Record* record : intents_.records()) context_.pins.Add(record);
-        continue;
-      }
+    if (outcome != Outcome::kConflict) [[likely]]
+      break;
+    ContextStatistics::Count(context_.statistics.conflicts);
+    if (attempt >= engine_.options().attempts_max) {
       outcome = FailTooManyTries(attempt);
+      break;
     }
-    if (!intents_.empty()) intents_.Release();
-    engine_.loader().UseUp(context_);
-    return Conclude(outcome, code);
+    if (attempt == 1) context_.StandBack();  // Later ones hold intents: others wait for them.
+    intents_.Take(run_);
+    rewound = RewindEnds();
+    if (rewound) continue;
+    Reset();
+    for (Record* record : intents_.records()) context_.pins.Add(record);
   }
+  if (!intents_.empty()) intents_.Release();
+  engine_.loader().UseUp(context_);
+  code = Conclude(outcome, code);
+  if (cause != nullptr) *cause = std::exchange(run_.failure, {});
+  LeaveCall();
+  return code;
 }
 
 // The body, the last parts, and what LaterRemoval adds.

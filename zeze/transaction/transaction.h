@@ -255,7 +255,6 @@ class Transaction {
   }
   void LeaveCall() { internal::thread_calls = around_; }
 
-  std::int64_t RunAttempts(ProcedureName name, ProcedureBody body);
   std::int64_t RunOnce(ProcedureName name, ProcedureBody body, int attempt, bool rewound);
   internal::Outcome Finish(std::int64_t code);
   internal::Outcome FailTooManyTries(int attempts);

@@ -1,4 +1,4 @@
-// ActionList: what a procedure wants to be done when it has ended.
+// ActionList: the actions that a procedure has registered for the time after its end.
 
 #pragma once
 

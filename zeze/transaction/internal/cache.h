@@ -1,7 +1,8 @@
-// Cache: the records of all tables in memory: who leaves, when, and how long a miss waits for room.
+// Cache: bounds the records that all tables have in memory: evicts what is not used, and lets
+// misses wait when a table has far too many.
 //
-// A record is found by its table (TableCache); here is what concerns all of them. What the eviction
-// policy is stands in one place, at the top of cache.cc.
+// Tables find and add their records themselves (TableCache). The eviction policy stands in one
+// place, at the top of cache.cc.
 
 #pragma once
 
@@ -27,10 +28,10 @@ namespace zeze::internal {
 // Thread-safe. The thread "cache-cleaner" evicts: it looks at the tables ten times a second, and
 // whenever it is woken.
 //
-// Guarantees: only a record that the storage has (or, of a table without one, an absent record) is
-// evicted (rule 3). What a running transaction uses stays (pins.h); only a record that is opened in
-// the very moment of its eviction can be lost, and then its transaction looks for it again, or runs
-// once more.
+// Guarantees: evicts only records that the storage has as they are (rule 3), and absent records of
+// tables without a storage. What a running transaction uses stays (pins.h). A record that is opened
+// in the very moment of its eviction may be lost: its transaction looks for it again, or runs once
+// more.
 class Cache {
  public:
   Cache(const EngineParts& parts, Checkpoint& checkpoint);
@@ -43,7 +44,7 @@ class Cache {
   void Start();
   void Stop();
 
-  // Wakes the cleaner: something may be evicted that could not be before.
+  // Call it when records can be evicted that could not be before.
   void WakeCleaner();
 
   // Before a record is added. Wakes the cleaner if the table's cache is above its capacity, and

@@ -23,7 +23,8 @@ class TableBase;
 
 namespace zeze::internal {
 
-// A run that can end. Used for one run after the other; the engine has started.
+// A run, and the steps of its end. One object serves one run after the other. The engine must have
+// started.
 class Commit : public Run {
  public:
   Commit(Engine& engine, Context& context);

@@ -24,8 +24,8 @@ class DependencyGraph {
   // What a commit has logged, or the lowering of a right.
   void Take(const CommitLog::Entry& entry);
 
-  // Chooses what the next flush saves: everything, or the groups for which somebody waits. Without
-  // groups that is everything, too.
+  // Chooses what the next flush saves: everything, or the groups whose tickets are urgent. Without
+  // groups both choose everything.
   void ChooseAll();
   void ChooseUrgent();
   std::size_t chosen() const { return chosen_.size(); }
@@ -52,7 +52,7 @@ class DependencyGraph {
   const bool groups_;
   std::vector<Node> nodes_;  // [0] is unused.
   std::vector<std::uint32_t> free_nodes_;
-  std::vector<std::uint32_t> urgent_nodes_;    // Somebody waits for their groups.
+  std::vector<std::uint32_t> urgent_nodes_;    // Their groups have urgent tickets.
   DurabilityTicket* loose_tickets_ = nullptr;  // Tied to no record, or without groups.
   std::vector<std::uint32_t> chosen_;
 };

@@ -23,14 +23,14 @@ class DurableActions {
   bool full() const { return waiting_.load(std::memory_order_relaxed) >= max_; }
   std::size_t max() const { return max_; }
 
-  // So many more are committed. Each is posted once, when what it follows is saved.
+  // A commit has registered so many actions. Each is posted once, when that commit is saved.
   void Expect(std::size_t count) { waiting_.fetch_add(count, std::memory_order_relaxed); }
   void Post(std::vector<Task> actions);
 
   // Ends the thread. Must not be called on it.
   void Stop(ThreadPool::Pending pending);
 
-  // Whether the calling thread is the one of the actions.
+  // Whether the calling thread is the one that runs actions.
   bool OnOwnThread() const;
 
  private:

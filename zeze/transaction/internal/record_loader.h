@@ -1,5 +1,4 @@
-// RecordLoader: how a record gets its right and its value, and how Global takes the right away
-// again.
+// RecordLoader: gives a record its right and its value, and takes the right away when Global asks.
 
 #pragma once
 
@@ -42,8 +41,8 @@ class RecordLoader {
   // row is not what a record of the table looks like. The right is there then.
   Result<void> Load(Context& context, Record& record, Right wanted, bool* undecodable = nullptr);
 
-  // Rights and values of records of one table, as many as can be had without trouble, in one round
-  // trip each. Whoever opens them then sees to the rest.
+  // Gets rights and values of records of one table, in one round trip each, as far as that goes
+  // without trouble. Load does the rest when a transaction opens them.
   void Fetch(Context& context, TableBase& table, std::span<Record* const> records, Right wanted);
 
   // The procedure of the context has ended: others may have the rights that it asked for.

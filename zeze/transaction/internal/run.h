@@ -1,5 +1,5 @@
-// Run: one run of a procedure: the records that it has opened, what it wants to be done afterwards,
-// and why it cannot commit, if it cannot.
+// Run: the state of one run of a procedure: the records that it has opened, the actions that it has
+// registered, and the reason if it cannot commit.
 
 #pragma once
 
@@ -214,7 +214,7 @@ struct Run {
   bool failed = false;   // A record could not be had: fail with failure_code.
   std::int64_t failure_code = 0;
   std::string failure;        // Why it failed; of the last procedure that did.
-  Record* culprit = nullptr;  // Over which it lost a race.
+  Record* culprit = nullptr;  // The record over which it lost a race.
 
   bool ended() const { return aborted || failed; }
 

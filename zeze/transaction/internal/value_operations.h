@@ -1,4 +1,4 @@
-// ValueOperations: how values are handled by those who do not know their type.
+// ValueOperations: what a transaction does with a value whose type it does not know.
 
 #pragma once
 
