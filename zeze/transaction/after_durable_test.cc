@@ -128,7 +128,7 @@ TEST_P(AfterDurableTest, AnActionMayRunProceduresWhileCommitsWaitForTheStorage) 
     });
     return 0;
   }));
-  engine->checkpoint().WantFlush();  // On the checkpoint's thread.
+  engine->WantFlush();  // On the checkpoint's thread.
   gate.AwaitArrivals(1);
   faulty.BlockFlushes();
   for (std::int64_t i = 1000; !engine->checkpoint().overloaded(); ++i) {
@@ -136,7 +136,7 @@ TEST_P(AfterDurableTest, AnActionMayRunProceduresWhileCommitsWaitForTheStorage) 
   }
 
   gate.Open();
-  engine->checkpoint().WantFlush();
+  engine->WantFlush();
   faulty.AwaitBlockedFlushes(1);
   faulty.UnblockFlushes();
 

@@ -152,6 +152,8 @@ class Engine {
 
   // Saves everything committed so far. An error before Start.
   Result<void> CheckpointNow();
+  // Starts that soon, on the checkpoint's own thread. After Start.
+  void WantFlush() { checkpoint_->WantFlush(); }
 
   EngineStatistics statistics();
 
