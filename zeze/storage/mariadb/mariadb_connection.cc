@@ -1,7 +1,6 @@
 #include "zeze/storage/mariadb/mariadb_connection.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,9 +26,11 @@
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
 #include "zeze/storage/mariadb/mariadb_nodes.h"
+#include "zeze/storage/mariadb/mariadb_rows.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
 #include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
+#include "zeze/storage/sql/sql_connection.h"
 
 namespace zeze {
 namespace {
@@ -42,23 +42,23 @@ unsigned WholeSeconds(std::chrono::milliseconds duration) {
   return static_cast<unsigned>(std::max<std::int64_t>(1, (duration.count() + 999) / 1000));
 }
 
-MariaDbFailure FailureOf(unsigned code) {
+SqlFailure FailureOf(unsigned code) {
   // The client library's own errors are about the connection.
-  if (code >= CR_MIN_ERROR && code <= CR_MAX_ERROR) return MariaDbFailure::kLost;
+  if (code >= CR_MIN_ERROR && code <= CR_MAX_ERROR) return SqlFailure::kLost;
   switch (code) {
     case ER_LOCK_DEADLOCK:
     case ER_LOCK_WAIT_TIMEOUT:
     case ER_CHECKREAD:
-      return MariaDbFailure::kCollision;
+      return SqlFailure::kCollision;
     case ER_SERVER_SHUTDOWN:
     case ER_NORMAL_SHUTDOWN:
     case ER_QUERY_INTERRUPTED:
     case ER_ERROR_DURING_COMMIT:
     case ER_UNKNOWN_COM_ERROR:  // A node that has lost its cluster. Another one may answer.
     case kConnectionKilled:
-      return MariaDbFailure::kLost;
+      return SqlFailure::kLost;
     default:
-      return MariaDbFailure::kError;
+      return SqlFailure::kError;
   }
 }
 
@@ -126,18 +126,6 @@ void SetKeepAlive(MYSQL* connection, std::chrono::milliseconds network_timeout) 
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
 }
 
-void CollectRows(MYSQL_RES* result, std::vector<std::vector<MariaDbAnswer::Cell>>& rows) {
-  const unsigned columns = mysql_num_fields(result);
-  while (MYSQL_ROW row = mysql_fetch_row(result)) {
-    const unsigned long* lengths = mysql_fetch_lengths(result);
-    std::vector<MariaDbAnswer::Cell> cells(columns);
-    for (unsigned column = 0; column < columns; ++column) {
-      if (row[column] != nullptr) cells[column].emplace(row[column], lengths[column]);
-    }
-    rows.push_back(std::move(cells));
-  }
-}
-
 // A statement waits for the database's answer while this exists.
 class Busy {
  public:
@@ -167,14 +155,6 @@ Result<void> CheckMariaDbOptions(const MariaDbOptions& options) {
   return {};
 }
 
-std::int64_t MariaDbAnswer::number(std::size_t row, std::size_t column) const {
-  const std::string& digits = text(row, column);
-  std::int64_t number = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  ZEZE_CHECK(parsed.ec == std::errc());
-  return number;
-}
-
 Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const MariaDbOptions& options,
                                                                       const MariaDbSession& session,
                                                                       std::size_t node,
@@ -198,7 +178,7 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const Mari
   SetTls(connection->connection_, url, tls.value());
   // By address, never through a local socket that "localhost" would mean otherwise.
   const std::string& name = host.name == "localhost" ? "127.0.0.1" : host.name;
-  MariaDbAnswer answer;
+  SqlAnswer answer;
   if (mysql_real_connect(connection->connection_, name.c_str(), user.c_str(), password.c_str(),
                          url.database.c_str(), port, nullptr, CLIENT_FOUND_ROWS) == nullptr) {
     answer = connection->Failed(mysql_errno(connection->connection_),
@@ -211,10 +191,10 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const Mari
   }
   if (!answer.ok()) {
     return Error(ErrorCode::kUnavailable,
-                 fmt::format("{}: {}", connection->place_, answer.message));
+                 fmt::format("{}: {}", connection->place_, answer.message()));
   }
   if (copy == nullptr) return connection;
-  const Result<Facts> facts = connection->ReadFacts();
+  const Result<CopyFacts> facts = connection->ReadCopy();
   if (!facts.ok()) return facts.error();
   if (!facts.value().row) return connection;
   const Result<void> good =
@@ -227,44 +207,39 @@ Result<std::unique_ptr<MariaDbConnection>> MariaDbConnection::Connect(const Mari
 // server_uuid (MySQL) or server_uid (MariaDB 10.10 and newer), and server_id with the domain of its
 // transaction ids (all): they change when another server takes over. A copy of the files put back
 // changes none of them; epochs and flush numbers show that (FlushFate::kHistoryLost).
-Result<MariaDbConnection::Facts> MariaDbConnection::ReadFacts() {
-  const auto failed = [this](const MariaDbAnswer& answer) {
-    return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", place_, answer.message));
+Result<CopyFacts> MariaDbConnection::ReadCopy() {
+  const auto failed = [this](const SqlAnswer& answer) {
+    return Error(ErrorCode::kUnavailable, fmt::format("{}: {}", place_, answer.message()));
   };
-  Facts facts;
+  CopyFacts facts;
   if (is_galera_) {
-    const MariaDbAnswer cluster = Query("SHOW STATUS LIKE 'wsrep_cluster_state_uuid'");
+    const SqlAnswer cluster = RunOnce("SHOW STATUS LIKE 'wsrep_cluster_state_uuid'");
     if (!cluster.ok()) return failed(cluster);
-    facts.identity = "galera " + (cluster.rows.empty() ? std::string() : cluster.text(0, 1));
+    facts.identity = "galera " + (cluster.row_count() == 0 ? std::string() : cluster.text(0, 1));
   } else {
-    const MariaDbAnswer variables = Query(
+    const SqlAnswer variables = RunOnce(
         "SHOW VARIABLES WHERE Variable_name IN"
         " ('server_uuid', 'server_uid', 'server_id', 'gtid_domain_id')");
     if (!variables.ok()) return failed(variables);
     facts.identity = "mariadb";
-    for (std::size_t row = 0; row < variables.rows.size(); ++row) {
+    for (std::size_t row = 0; row < variables.row_count(); ++row) {
       facts.identity += fmt::format(" {} {}", variables.text(row, 0), variables.text(row, 1));
     }
   }
-  const MariaDbAnswer row = Query("SELECT home, home_number, frozen, marker FROM zeze_home");
-  if (row.code == ER_NO_SUCH_TABLE) return facts;
+  const SqlAnswer row = RunOnce(kHomeSql);
+  if (row.code() == std::to_string(ER_NO_SUCH_TABLE)) return facts;
   if (!row.ok()) return failed(row);
-  if (row.rows.empty()) return facts;
-  facts.row = HomeRow{.home = row.text(0, 0),
-                      .number = row.number(0, 1),
-                      .frozen = row.number(0, 2),
-                      .marker = row.text(0, 3)};
+  facts.row = HomeIn(row);
   return facts;
 }
 
-MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
-                                       const MariaDbSession& session) {
+SqlAnswer MariaDbConnection::SetUp(const MariaDbOptions& options, const MariaDbSession& session) {
   const bool is_mariadb = mariadb_connection(connection_) != 0;
   std::uint32_t capabilities = 0;
   mariadb_get_infov(connection_, MARIADB_CONNECTION_EXTENDED_SERVER_CAPABILITIES, &capabilities);
   takes_arrays_ = options.bulk && is_mariadb &&
                   (capabilities & (MARIADB_CLIENT_STMT_BULK_OPERATIONS >> 32)) != 0;
-  MariaDbAnswer answer = Query("SET SESSION transaction isolation level read committed");
+  SqlAnswer answer = RunOnce("SET SESSION transaction isolation level read committed");
   if (!answer.ok()) return answer;
   // Without strictness a value that does not fit would be cut.
   std::string settings = fmt::format(
@@ -278,13 +253,13 @@ MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
   } else {
     settings += fmt::format(", max_execution_time = {}", session.statement_timeout.count());
   }
-  answer = Query(settings);
+  answer = RunOnce(settings);
   if (!answer.ok()) return answer;
-  MariaDbAnswer variables = Query(
+  SqlAnswer variables = RunOnce(
       "SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_max_ws_size', "
       "'max_allowed_packet')");
   if (!variables.ok()) return variables;
-  for (std::size_t row = 0; row < variables.rows.size(); ++row) {
+  for (std::size_t row = 0; row < variables.row_count(); ++row) {
     const std::string& name = variables.text(row, 0);
     if (name == "wsrep_on") {
       is_galera_ = variables.text(row, 1) == "ON";
@@ -297,25 +272,25 @@ MariaDbAnswer MariaDbConnection::SetUp(const MariaDbOptions& options,
   answer = CheckNode();
   if (!answer.ok()) return answer;
   // What any node acknowledged must be seen by a read on any other: wait until this one has it.
-  if (is_galera_) return Query("SET SESSION wsrep_sync_wait = 1");
+  if (is_galera_) return RunOnce("SET SESSION wsrep_sync_wait = 1");
   return {};
 }
 
 // A node that was split off its cluster takes connections and refuses statements; a read-only one
 // is a replica. Another one of the address may be what is looked for.
-MariaDbAnswer MariaDbConnection::CheckNode() {
-  MariaDbAnswer read_only = Query("SELECT @@read_only");
+SqlAnswer MariaDbConnection::CheckNode() {
+  SqlAnswer read_only = RunOnce("SELECT @@read_only");
   if (!read_only.ok()) return read_only;
   if (read_only.number(0, 0) != 0) {
     return Refused("it is read-only: give the address of the database that takes writes");
   }
   if (!is_galera_) return {};
-  MariaDbAnswer status =
-      Query("SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_ready')");
+  SqlAnswer status =
+      RunOnce("SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_ready')");
   if (!status.ok()) return status;
   std::string cluster;
   std::string ready;
-  for (std::size_t row = 0; row < status.rows.size(); ++row) {
+  for (std::size_t row = 0; row < status.row_count(); ++row) {
     (status.text(row, 0) == "wsrep_ready" ? ready : cluster) = status.text(row, 1);
   }
   if (cluster == "Primary" && ready == "ON") return {};
@@ -325,8 +300,8 @@ MariaDbAnswer MariaDbConnection::CheckNode() {
                   cluster, ready));
 }
 
-MariaDbAnswer MariaDbConnection::Refused(std::string message) {
-  return {.failure = MariaDbFailure::kError, .message = std::move(message)};
+SqlAnswer MariaDbConnection::Refused(std::string message) {
+  return {SqlFailure::kError, std::move(message)};
 }
 
 MariaDbConnection::~MariaDbConnection() {
@@ -342,37 +317,38 @@ bool MariaDbConnection::IsOpen() {
   return ::poll(&socket, 1, 0) == 0;
 }
 
-MariaDbAnswer MariaDbConnection::Failed(unsigned code, const char* message) {
-  MariaDbAnswer answer;
-  answer.failure = FailureOf(code);
-  answer.code = code;
-  answer.message = fmt::format("{} ({})", message, code);
-  if (answer.failure == MariaDbFailure::kLost) lost_ = true;
+SqlAnswer MariaDbConnection::Failed(unsigned code, const char* message) {
+  const SqlFailure failure = FailureOf(code);
+  if (failure == SqlFailure::kLost) lost_ = true;
   // A node that was split off says this to reads, which wait for its cluster (wsrep_sync_wait).
   if (is_galera_ && code == ER_LOCK_WAIT_TIMEOUT) leave_ = true;
-  return answer;
+  return {failure, fmt::format("{} ({})", message, code), std::to_string(code)};
 }
 
-MariaDbAnswer MariaDbConnection::Query(const std::string& sql) {
+SqlAnswer MariaDbConnection::Run(const std::string& sql,
+                                 const std::vector<SqlParameter>& parameters) {
+  return RunOnce(WithLiterals(sql, parameters));
+}
+
+SqlAnswer MariaDbConnection::RunOnce(const std::string& sql) {
   if (lost_) return Failed(CR_SERVER_LOST, "the connection to the database is gone");
   const Busy busy(*activity_);
   if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
     return Failed(mysql_errno(connection_), mysql_error(connection_));
   }
-  MariaDbAnswer answer;
   MYSQL_RES* result = mysql_store_result(connection_);
   if (result != nullptr) {
-    CollectRows(result, answer.rows);
+    MariaDbCells rows = CollectMariaDbRows(result);
     mysql_free_result(result);
-  } else if (mysql_errno(connection_) != 0) {
-    return Failed(mysql_errno(connection_), mysql_error(connection_));
-  } else {
-    answer.affected_rows = mysql_affected_rows(connection_);
+    return ToMariaDbAnswer(std::move(rows));
   }
-  return answer;
+  if (mysql_errno(connection_) != 0) {
+    return Failed(mysql_errno(connection_), mysql_error(connection_));
+  }
+  return {nullptr, mysql_affected_rows(connection_)};
 }
 
-MYSQL_STMT* MariaDbConnection::Prepare(const std::string& sql, MariaDbAnswer& failed) {
+MYSQL_STMT* MariaDbConnection::Prepare(const std::string& sql, SqlAnswer& failed) {
   if (lost_) {
     failed = Failed(CR_SERVER_LOST, "the connection to the database is gone");
     return nullptr;
@@ -387,15 +363,17 @@ MYSQL_STMT* MariaDbConnection::Prepare(const std::string& sql, MariaDbAnswer& fa
   return prepared_.emplace(sql, std::move(statement)).first->second.get();
 }
 
-MariaDbAnswer MariaDbConnection::Execute(const std::string& sql,
-                                         std::span<const std::string_view> parameters) {
+SqlAnswer MariaDbConnection::Execute(const std::string& sql,
+                                     std::span<const SqlParameter> parameters) {
   const Busy busy(*activity_);
-  MariaDbAnswer failed;
+  SqlAnswer failed;
   MYSQL_STMT* statement = Prepare(sql, failed);
   if (statement == nullptr) return failed;
   std::vector<MYSQL_BIND> binds(parameters.size());
-  std::vector<std::string> copies(parameters.begin(), parameters.end());
+  std::vector<std::string> copies;
+  copies.reserve(parameters.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
+    copies.emplace_back(parameters[i].value());
     binds[i].buffer_type = MYSQL_TYPE_BLOB;
     binds[i].buffer = copies[i].data();
     binds[i].buffer_length = copies[i].size();
@@ -404,16 +382,15 @@ MariaDbAnswer MariaDbConnection::Execute(const std::string& sql,
       mysql_stmt_execute(statement) != 0 || mysql_stmt_store_result(statement) != 0) {
     return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
   }
-  MariaDbAnswer answer = FetchAll(statement);
-  answer.affected_rows = mysql_stmt_affected_rows(statement);
+  SqlAnswer answer = FetchAll(statement);
   mysql_stmt_free_result(statement);
   return answer;
 }
 
-MariaDbAnswer MariaDbConnection::FetchAll(MYSQL_STMT* statement) {
-  MariaDbAnswer answer;
+SqlAnswer MariaDbConnection::FetchAll(MYSQL_STMT* statement) {
   const unsigned columns = mysql_stmt_field_count(statement);
-  if (columns == 0) return answer;
+  if (columns == 0) return {nullptr, mysql_stmt_affected_rows(statement)};
+  MariaDbCells rows;
   std::vector<MYSQL_BIND> binds(columns);
   std::vector<unsigned long> lengths(columns);
   std::vector<my_bool> nulls(columns);
@@ -426,11 +403,11 @@ MariaDbAnswer MariaDbConnection::FetchAll(MYSQL_STMT* statement) {
   mysql_stmt_bind_result(statement, binds.data());
   for (;;) {
     const int fetched = mysql_stmt_fetch(statement);
-    if (fetched == MYSQL_NO_DATA) return answer;
+    if (fetched == MYSQL_NO_DATA) return ToMariaDbAnswer(std::move(rows));
     if (fetched != 0 && fetched != MYSQL_DATA_TRUNCATED) {
       return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
     }
-    std::vector<MariaDbAnswer::Cell> cells(columns);
+    std::vector<MariaDbCell> cells(columns);
     for (unsigned column = 0; column < columns; ++column) {
       if (nulls[column] != 0) continue;
       std::string& cell = cells[column].emplace(lengths[column], '\0');
@@ -445,15 +422,15 @@ MariaDbAnswer MariaDbConnection::FetchAll(MYSQL_STMT* statement) {
         return Failed(mysql_stmt_errno(statement), mysql_stmt_error(statement));
       }
     }
-    answer.rows.push_back(std::move(cells));
+    rows.push_back(std::move(cells));
   }
 }
 
-MariaDbAnswer MariaDbConnection::ExecuteForEach(
+SqlAnswer MariaDbConnection::ExecuteForEach(
     const std::string& sql, std::span<const std::vector<std::string_view>> columns) {
   ZEZE_CHECK(takes_arrays_);
   const Busy busy(*activity_);
-  MariaDbAnswer failed;
+  SqlAnswer failed;
   MYSQL_STMT* statement = Prepare(sql, failed);
   if (statement == nullptr) return failed;
   auto count = static_cast<unsigned>(columns.front().size());
@@ -478,15 +455,17 @@ MariaDbAnswer MariaDbConnection::ExecuteForEach(
   return {};
 }
 
-void MariaDbConnection::RollBack() {
-  if (lost_) return;
-  if (!Query("ROLLBACK").ok()) lost_ = true;
+// A COMMIT that fails for an unclear reason may have happened. Only a collision is one that has not
+// for sure.
+SqlAnswer MariaDbConnection::Commit() {
+  SqlAnswer answer = RunOnce("COMMIT");
+  if (answer.failure() != SqlFailure::kError) return answer;
+  return {SqlFailure::kLost, answer.message(), answer.code()};
 }
 
-std::string MariaDbConnection::Quoted(std::string_view text) {
-  std::string escaped(text.size() * 2 + 1, '\0');
-  escaped.resize(mysql_real_escape_string(connection_, escaped.data(), text.data(), text.size()));
-  return "'" + escaped + "'";
+void MariaDbConnection::RollBack() {
+  if (lost_) return;
+  if (!RunOnce("ROLLBACK").ok()) lost_ = true;
 }
 
 }  // namespace zeze

@@ -21,6 +21,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/mariadb/mariadb_connection.h"
 #include "zeze/storage/mariadb/mariadb_storage.h"
+#include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
 
 namespace zeze {
@@ -46,7 +47,8 @@ void MariaDbActivity::GiveUp() const {
   if (socket_ >= 0) ::shutdown(socket_, SHUT_RDWR);
 }
 
-MariaDbNodes::MariaDbNodes(const MariaDbOptions& options) : options_(options) {}
+MariaDbNodes::MariaDbNodes(const MariaDbOptions& options, DatabaseCopy& copy)
+    : options_(options), copy_(copy) {}
 
 MariaDbNodes::~MariaDbNodes() {
   {

@@ -1,12 +1,12 @@
 // MariaDbNodes: connects to the nodes that an address names, and leaves one that hangs.
 //
-//   MariaDbNodes nodes(options);
+//   MariaDbNodes nodes(options, copy);
 //   Result<std::unique_ptr<MariaDbConnection>> connected = nodes.Connect(session);
 //
 // The node that answered last is tried first, one that was found hanging last. If the address names
 // several nodes and a statement has no answer for two seconds, its node is asked to take another
 // connection; if it does not within connect_timeout, all connections to it end, and statements that
-// wait for it with MariaDbFailure::kLost. So a node that stands still, or has lost its cluster
+// wait for it with SqlFailure::kLost. So a node that stands still, or has lost its cluster
 // while a COMMIT waits for it, costs seconds and not the time a statement may take.
 
 #pragma once
@@ -58,14 +58,12 @@ class MariaDbActivity {
 // Thread-safe. Outlives its connections.
 class MariaDbNodes {
  public:
-  explicit MariaDbNodes(const MariaDbOptions& options);
+  MariaDbNodes(const MariaDbOptions& options, DatabaseCopy& copy);
   ~MariaDbNodes();
 
   // Errors: kInvalidArgument, kUnavailable (with what each node said), kFenced (there is only a
   // copy that may lack what was acknowledged).
   Result<std::unique_ptr<MariaDbConnection>> Connect(const MariaDbSession& session);
-
-  DatabaseCopy& copy() { return copy_; }
 
  private:
   std::vector<std::size_t> Order(std::size_t nodes);
@@ -76,7 +74,7 @@ class MariaDbNodes {
   void GiveUp(std::size_t node);
 
   const MariaDbOptions options_;
-  DatabaseCopy copy_;
+  DatabaseCopy& copy_;
 
   Mutex mutex_;
   CondVar changed_;

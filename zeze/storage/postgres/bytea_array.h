@@ -3,7 +3,7 @@
 //   ByteaArray keys(2, 8);
 //   keys.Add("key1");
 //   keys.Add("key2");
-//   connection.Execute("... WHERE id = ANY($1::bytea[])", {{keys.parameter()}});
+//   connection.Run("... WHERE id = ANY($1::bytea[])", {keys.parameter()});
 
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "zeze/storage/postgres/postgres_connection.h"
+#include "zeze/storage/sql/sql_connection.h"
 
 namespace zeze {
 
@@ -33,7 +33,7 @@ class ByteaArray {
     text_.append(bytes);
   }
 
-  PostgresParameter parameter() const { return PostgresParameter::Bytes(text_); }
+  SqlParameter parameter() const { return SqlParameter::Bytes(text_); }
 
  private:
   void AddInteger(std::uint32_t value) {

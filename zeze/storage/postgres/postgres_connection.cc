@@ -5,11 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,12 +22,13 @@
 
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
-#include "zeze/base/log.h"
 #include "zeze/base/result.h"
 #include "zeze/base/text.h"
+#include "zeze/storage/postgres/postgres_settings.h"
 #include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/sql/database_copy.h"
 #include "zeze/storage/sql/database_url.h"
+#include "zeze/storage/sql/sql_connection.h"
 
 namespace zeze {
 namespace {
@@ -44,101 +43,14 @@ std::string OneLine(const char* message) {
   return line;
 }
 
-PostgresFailure FailureOf(std::string_view severity, std::string_view state) {
-  if (severity == "FATAL" || severity == "PANIC") return PostgresFailure::kLost;
+SqlFailure FailureOf(std::string_view severity, std::string_view state) {
+  if (severity == "FATAL" || severity == "PANIC") return SqlFailure::kLost;
   // 40003 is "statement completion unknown", 08... a connection exception.
   if (state == "40003" || state.starts_with("08") || state.starts_with("57P0")) {
-    return PostgresFailure::kLost;
+    return SqlFailure::kLost;
   }
-  if (state == "40001" || state == "40P01" || state == "55P03") return PostgresFailure::kCollision;
-  return PostgresFailure::kError;
-}
-
-std::set<std::string, std::less<>> KnownKeywords() {
-  std::set<std::string, std::less<>> known;
-  PQconninfoOption* defaults = PQconndefaults();
-  for (PQconninfoOption* option = defaults; option != nullptr && option->keyword != nullptr;
-       ++option) {
-    known.insert(option->keyword);
-  }
-  PQconninfoFree(defaults);
-  return known;
-}
-
-// The settings of a session that the database applies before the first statement. Keep-alive is set
-// on its side too: a session whose client vanished must not hold locks for hours.
-std::string SessionSettings(const PostgresOptions& options, const PostgresSession& session) {
-  const auto network_seconds =
-      std::max<std::int64_t>(1, options.network_timeout.count() / 1000 / 2);
-  return fmt::format(
-      "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} "
-      "-c tcp_user_timeout={} -c tcp_keepalives_idle={} -c tcp_keepalives_interval=1 "
-      "-c tcp_keepalives_count={} -c client_min_messages=warning "
-      "-c default_transaction_isolation=read\\ committed",
-      session.statement_timeout.count(), options.lock_timeout.count(),
-      session.statement_timeout.count(), options.network_timeout.count(), network_seconds,
-      network_seconds);
-}
-
-// Without sslmode libpq tries encryption and goes on without it: certificates would protect
-// nothing.
-Result<void> CheckTls(const DatabaseUrl& url) {
-  const auto mode = url.parameters.find("sslmode");
-  const std::string chosen = mode == url.parameters.end() ? "" : mode->second;
-  if (chosen == "require" || chosen == "verify-ca" || chosen == "verify-full") return {};
-  for (const char* file : {"sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir"}) {
-    if (!url.parameters.contains(file)) continue;
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} is set in the address of the database, but the connection need not "
-                    "be encrypted: add sslmode=verify-full (or verify-ca, require)",
-                    file));
-  }
-  return {};
-}
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-// Of one host of the address. libpq would look for one that takes writes itself, but would wait for
-// one that does not answer for as long as for all.
-Result<Settings> ConnectSettings(const PostgresOptions& options, const PostgresSession& session,
-                                 std::size_t host) {
-  Result<DatabaseUrl> parsed = ParseDatabaseUrl(options.url);
-  if (!parsed.ok()) return parsed.error();
-  const DatabaseUrl& url = parsed.value();
-  if (url.scheme != "postgresql" && url.scheme != "postgres") {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("'{}://' is no address of a PostgreSQL database", url.scheme));
-  }
-  if (Result<void> tls = CheckTls(url); !tls.ok()) return tls.error();
-  const DatabaseHost& at = url.hosts[host % url.hosts.size()];
-  const auto network_seconds =
-      std::max<std::int64_t>(1, options.network_timeout.count() / 1000 / 2);
-  Settings settings = {
-      {"host", at.name},
-      {"port", std::to_string(at.port == 0 ? 5432 : at.port)},
-      {"dbname", url.database},
-      {"user", options.user.empty() ? url.user : options.user},
-      {"password", options.password.empty() ? url.password : options.password},
-      {"application_name", session.application_name},
-      {"client_encoding", "UTF8"},
-      {"options", SessionSettings(options, session)},
-      {"keepalives", "1"},
-      {"keepalives_idle", std::to_string(network_seconds)},
-      {"keepalives_interval", "1"},
-      {"keepalives_count", std::to_string(network_seconds)},
-      {"tcp_user_timeout", std::to_string(options.network_timeout.count())},
-  };
-  const std::set<std::string, std::less<>> known = KnownKeywords();
-  for (const auto& [name, value] : url.parameters) {
-    if (known.contains(name)) {
-      settings.emplace_back(name, value);
-    } else {
-      ZEZE_LOG_WARNING_EVERY(std::chrono::hours(1),
-                             "libpq has no parameter '{}' (in the address of the database)", name);
-    }
-  }
-  return settings;
+  if (state == "40001" || state == "40P01" || state == "55P03") return SqlFailure::kCollision;
+  return SqlFailure::kError;
 }
 
 Result<void> AwaitConnected(PGconn* connection, std::chrono::milliseconds timeout) {
@@ -160,33 +72,55 @@ Result<void> AwaitConnected(PGconn* connection, std::chrono::milliseconds timeou
   return {};
 }
 
-}  // namespace
+// Rows as text or in binary form, as the result says.
+class PostgresRows final : public SqlRows {
+ public:
+  explicit PostgresRows(PGresult* result) : result_(result) {}
 
-Result<void> CheckPostgresOptions(const PostgresOptions& options) {
-  const Result<Settings> settings = ConnectSettings(options, {}, 0);
-  if (!settings.ok()) return settings.error();
-  return {};
-}
+  std::size_t row_count() const override {
+    return static_cast<std::size_t>(PQntuples(result_.get()));
+  }
+  bool IsNull(std::size_t row, std::size_t column) const override {
+    return PQgetisnull(result_.get(), static_cast<int>(row), static_cast<int>(column)) != 0;
+  }
+  std::string_view bytes(std::size_t row, std::size_t column) const override {
+    const auto r = static_cast<int>(row);
+    const auto c = static_cast<int>(column);
+    return {PQgetvalue(result_.get(), r, c),
+            static_cast<std::size_t>(PQgetlength(result_.get(), r, c))};
+  }
+  std::int64_t number(std::size_t row, std::size_t column) const override {
+    constexpr Oid kBoolean = 16;
+    constexpr Oid kInteger[] = {20, 21, 23};  // Of 8, 2 and 4 bytes.
+    const std::string_view value = bytes(row, column);
+    const Oid type = PQftype(result_.get(), static_cast<int>(column));
+    const bool binary = PQfformat(result_.get(), static_cast<int>(column)) == 1;
+    if (type == kBoolean) return value == (binary ? std::string_view("\1", 1) : "t") ? 1 : 0;
+    if (!binary ||
+        std::find(std::begin(kInteger), std::end(kInteger), type) == std::end(kInteger)) {
+      return ParseSqlNumber(value);
+    }
+    // Most significant byte first, with a sign.
+    std::uint64_t number = static_cast<signed char>(value[0]) < 0 ? ~std::uint64_t{0} : 0;
+    for (const char byte : value) number = number << 8 | static_cast<unsigned char>(byte);
+    return static_cast<std::int64_t>(number);
+  }
 
-std::int64_t PostgresAnswer::affected_rows() const {
-  const std::string_view text = PQcmdTuples(result_.get());
-  std::int64_t count = 0;
+ private:
+  struct Clear {
+    void operator()(PGresult* result) const { PQclear(result); }
+  };
+  const std::unique_ptr<PGresult, Clear> result_;
+};
+
+std::uint64_t MetRows(PGresult* result) {
+  const std::string_view text = PQcmdTuples(result);
+  std::uint64_t count = 0;
   std::from_chars(text.data(), text.data() + text.size(), count);
   return count;
 }
 
-std::string_view PostgresAnswer::bytes(int row, int column) const {
-  return {PQgetvalue(result_.get(), row, column),
-          static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
-}
-
-std::int64_t PostgresAnswer::number(int row, int column) const {
-  const std::string_view text = bytes(row, column);
-  std::int64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  ZEZE_CHECK(parsed.ec == std::errc());
-  return number;
-}
+}  // namespace
 
 PostgresConnection::PostgresConnection(PGconn* connection, std::chrono::milliseconds answer_timeout)
     : connection_(connection), answer_timeout_(answer_timeout) {}
@@ -226,30 +160,25 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::ConnectToAny(
   return ConnectTo(options, session, 0);
 }
 
-Result<PostgresConnection::Facts> PostgresConnection::ReadFacts() {
-  const PostgresAnswer copy = ExecuteOnce(
+Result<CopyFacts> PostgresConnection::ReadCopy() {
+  const SqlAnswer copy = RunOnce(
       "SELECT NOT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE"
       " (SELECT system_identifier FROM pg_control_system())::text || ' timeline ' ||"
       " substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,"
       " to_regclass('zeze_home') IS NOT NULL");
   if (!copy.ok()) return Error(ErrorCode::kUnavailable, copy.message());
-  Facts facts = {.takes_writes = copy.bytes(0, 0) == "t",
-                 .identity = "postgresql " + std::string(copy.bytes(0, 1)),
-                 .row = std::nullopt};
+  CopyFacts facts = {.takes_writes = copy.number(0, 0) != 0,
+                     .identity = "postgresql " + copy.text(0, 1)};
   if (!facts.takes_writes) facts.identity.clear();
-  if (copy.bytes(0, 2) != "t") return facts;
-  const PostgresAnswer row = ExecuteOnce("SELECT home, home_number, frozen, marker FROM zeze_home");
+  if (copy.number(0, 2) == 0) return facts;
+  const SqlAnswer row = RunOnce(kHomeSql);
   if (!row.ok()) return Error(ErrorCode::kUnavailable, row.message());
-  if (row.row_count() == 0) return facts;
-  facts.row = HomeRow{.home = std::string(row.bytes(0, 0)),
-                      .number = row.number(0, 1),
-                      .frozen = row.number(0, 2),
-                      .marker = std::string(row.bytes(0, 3))};
+  facts.row = HomeIn(row);
   return facts;
 }
 
 Result<void> PostgresConnection::CheckCopy(DatabaseCopy& copy) {
-  const Result<Facts> facts = ReadFacts();
+  const Result<CopyFacts> facts = ReadCopy();
   if (!facts.ok()) return facts.error();
   if (!facts.value().takes_writes) {
     return Error(ErrorCode::kUnavailable,
@@ -263,7 +192,7 @@ Result<void> PostgresConnection::CheckCopy(DatabaseCopy& copy) {
 
 Result<std::unique_ptr<PostgresConnection>> PostgresConnection::ConnectTo(
     const PostgresOptions& options, const PostgresSession& session, std::size_t host) {
-  Result<Settings> settings = ConnectSettings(options, session, host);
+  Result<PostgresSettings> settings = ConnectSettings(options, session, host);
   if (!settings.ok()) return settings.error();
   std::vector<const char*> names;
   std::vector<const char*> values;
@@ -289,7 +218,7 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::ConnectTo(
   // Notices are for people at a terminal.
   PQsetNoticeReceiver(connection->connection_, [](void*, const PGresult*) {}, nullptr);
   // Whatever the database is configured to: what it acknowledges must be on disk.
-  PostgresAnswer durable = connection->ExecuteOnce(
+  SqlAnswer durable = connection->RunOnce(
       "SELECT set_config('synchronous_commit', 'on', false) WHERE "
       "current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')");
   if (!durable.ok()) return Error(ErrorCode::kUnavailable, durable.message());
@@ -359,16 +288,19 @@ bool PostgresConnection::NextResult(PGresult*& result) {
   return true;
 }
 
-PostgresAnswer PostgresConnection::LostAnswer() {
+SqlAnswer PostgresConnection::LostAnswer() {
   if (lost_.empty()) lost_ = OneLine(PQerrorMessage(connection_));
   if (lost_.empty()) lost_ = "the connection to the database is gone";
-  return {PostgresFailure::kLost, "", lost_};
+  return {SqlFailure::kLost, lost_};
 }
 
-PostgresAnswer PostgresConnection::ToAnswer(PGresult* result) {
-  PostgresAnswer answer(result);
+SqlAnswer PostgresConnection::ToAnswer(PGresult* result) {
+  command_ = PQcmdStatus(result);
+  auto rows = std::make_unique<PostgresRows>(result);
   const ExecStatusType status = PQresultStatus(result);
-  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return answer;
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
+    return {std::move(rows), MetRows(result)};
+  }
   auto field = [&](int code) -> std::string {
     const char* text = PQresultErrorField(result, code);
     return text == nullptr ? "" : text;
@@ -380,14 +312,14 @@ PostgresAnswer PostgresConnection::ToAnswer(PGresult* result) {
     lost_ = message.empty() ? OneLine(PQresultErrorMessage(result)) : message;
     return LostAnswer();
   }
-  const PostgresFailure failure = FailureOf(field(PG_DIAG_SEVERITY_NONLOCALIZED), state);
-  if (failure == PostgresFailure::kLost) lost_ = message;
-  return {failure, state, fmt::format("{} ({})", message, state)};
+  const SqlFailure failure = FailureOf(field(PG_DIAG_SEVERITY_NONLOCALIZED), state);
+  if (failure == SqlFailure::kLost) lost_ = message;
+  return {failure, fmt::format("{} ({})", message, state), state};
 }
 
 // All results of one statement; the first failure, else the last.
-PostgresAnswer PostgresConnection::CollectAnswer() {
-  PostgresAnswer answer;
+SqlAnswer PostgresConnection::CollectAnswer() {
+  SqlAnswer answer;
   for (bool first = true;; first = false) {
     PGresult* result = nullptr;
     if (!NextResult(result)) return LostAnswer();
@@ -395,18 +327,18 @@ PostgresAnswer PostgresConnection::CollectAnswer() {
       if (first) return LostAnswer();
       return answer;
     }
-    PostgresAnswer next = ToAnswer(result);
+    SqlAnswer next = ToAnswer(result);
     if (answer.ok()) answer = std::move(next);
-    if (answer.failure() == PostgresFailure::kLost) return answer;
+    if (answer.failure() == SqlFailure::kLost) return answer;
   }
 }
 
-PostgresAnswer PostgresConnection::ExecuteOnce(const std::string& sql) {
+SqlAnswer PostgresConnection::RunOnce(const std::string& sql) {
   if (!lost_.empty() || PQsendQuery(connection_, sql.c_str()) == 0) return LostAnswer();
   return CollectAnswer();
 }
 
-PostgresAnswer PostgresConnection::Prepare(const std::string& sql, std::string& name) {
+SqlAnswer PostgresConnection::Prepare(const std::string& sql, std::string& name) {
   if (auto it = prepared_.find(sql); it != prepared_.end()) {
     name = it->second;
     return {};
@@ -415,7 +347,7 @@ PostgresAnswer PostgresConnection::Prepare(const std::string& sql, std::string& 
   if (!lost_.empty() || PQsendPrepare(connection_, name.c_str(), sql.c_str(), 0, nullptr) == 0) {
     return LostAnswer();
   }
-  PostgresAnswer answer = CollectAnswer();
+  SqlAnswer answer = CollectAnswer();
   if (answer.ok()) prepared_.emplace(sql, name);
   return answer;
 }
@@ -424,13 +356,13 @@ namespace {
 
 // The arrays that libpq wants, for the time of one call.
 struct ParameterArrays {
-  explicit ParameterArrays(std::span<const PostgresParameter> parameters) {
-    for (const PostgresParameter& parameter : parameters) {
+  explicit ParameterArrays(std::span<const SqlParameter> parameters) {
+    for (const SqlParameter& parameter : parameters) {
+      const std::string_view value = parameter.value();
       // An empty view may have no address, which libpq would take for NULL.
-      const char* bytes = parameter.bytes.data() == nullptr ? "" : parameter.bytes.data();
-      values.push_back(parameter.binary ? bytes : parameter.text.c_str());
-      lengths.push_back(static_cast<int>(parameter.bytes.size()));
-      formats.push_back(parameter.binary ? 1 : 0);
+      values.push_back(value.data() == nullptr ? "" : value.data());
+      lengths.push_back(static_cast<int>(value.size()));
+      formats.push_back(parameter.kind() == SqlParameter::Kind::kBytes ? 1 : 0);
     }
   }
   int count() const { return static_cast<int>(values.size()); }
@@ -442,24 +374,30 @@ struct ParameterArrays {
 
 }  // namespace
 
-PostgresAnswer PostgresConnection::Execute(const std::string& sql,
-                                           std::span<const PostgresParameter> parameters,
-                                           PostgresFormat format) {
+SqlAnswer PostgresConnection::Execute(const std::string& sql,
+                                      std::span<const SqlParameter> parameters) {
   std::string name;
-  PostgresAnswer prepared = Prepare(sql, name);
+  SqlAnswer prepared = Prepare(sql, name);
   if (!prepared.ok()) return prepared;
   const ParameterArrays arrays(parameters);
   if (PQsendQueryPrepared(connection_, name.c_str(), arrays.count(), arrays.values.data(),
                           arrays.lengths.data(), arrays.formats.data(),
-                          static_cast<int>(format)) == 0) {
+                          /*resultFormat=*/1) == 0) {
     return LostAnswer();
   }
   return CollectAnswer();
 }
 
+SqlAnswer PostgresConnection::Commit() {
+  SqlAnswer answer = RunOnce("COMMIT");
+  // COMMIT of a transaction that failed answers "ROLLBACK", and did nothing.
+  if (!answer.ok() || command_ == "COMMIT") return answer;
+  return {SqlFailure::kError, "the database rolled it back"};
+}
+
 void PostgresConnection::RollBack() {
   if (!lost_.empty() || PQtransactionStatus(connection_) == PQTRANS_IDLE) return;
-  const PostgresAnswer answer = ExecuteOnce("ROLLBACK");
+  const SqlAnswer answer = RunOnce("ROLLBACK");
   if (!answer.ok() && lost_.empty()) lost_ = answer.message();
 }
 
@@ -469,7 +407,7 @@ void PostgresConnection::BeginPipeline() {
 }
 
 bool PostgresConnection::AddToPipeline(const std::string& sql,
-                                       std::span<const PostgresParameter> parameters) {
+                                       std::span<const SqlParameter> parameters) {
   if (!lost_.empty()) return false;
   std::string name;
   if (auto it = prepared_.find(sql); it != prepared_.end()) {
@@ -481,7 +419,10 @@ bool PostgresConnection::AddToPipeline(const std::string& sql,
   }
   if (name.empty()) {
     name = fmt::format("z{}", ++prepared_count_);
-    if (PQsendPrepare(connection_, name.c_str(), sql.c_str(), 0, nullptr) == 0) return false;
+    if (PQsendPrepare(connection_, name.c_str(), sql.c_str(), 0, nullptr) == 0) {
+      lost_ = OneLine(PQerrorMessage(connection_));
+      return false;
+    }
     pipeline_.push_back({.prepares = true, .sql = sql, .name = name});
   }
   const ParameterArrays arrays(parameters);
@@ -493,7 +434,7 @@ bool PostgresConnection::AddToPipeline(const std::string& sql,
   pipeline_.push_back({});
   // libpq would keep everything that the socket does not take in memory, once more.
   std::size_t bytes = 0;
-  for (const PostgresParameter& parameter : parameters) bytes += parameter.bytes.size();
+  for (const SqlParameter& parameter : parameters) bytes += parameter.value().size();
   return bytes < kSendAtOnceBytes || SendAll();
 }
 
@@ -523,7 +464,7 @@ PostgresConnection::PipelineAnswer PostgresConnection::FinishPipeline() {
     if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
       PQclear(result);  // Behind a failure; it was not run.
     } else {
-      PostgresAnswer answer = ToAnswer(result);
+      SqlAnswer answer = ToAnswer(result);
       if (answer.ok() && step.prepares) prepared_.emplace(step.sql, step.name);
       if (first.answer.ok()) first = {.answer = std::move(answer), .statement = statement};
       if (!lost_.empty()) return first;
@@ -539,6 +480,9 @@ PostgresConnection::PipelineAnswer PostgresConnection::FinishPipeline() {
   PGresult* sync = nullptr;
   // Whatever happens from here on, the last statement has answered.
   if (NextResult(sync)) PQclear(sync);
+  if (first.answer.ok() && command_ != "COMMIT") {
+    first.answer = {SqlFailure::kError, "the database rolled it back"};
+  }
   if (PQexitPipelineMode(connection_) == 0 && lost_.empty()) {
     lost_ = OneLine(PQerrorMessage(connection_));
   }

@@ -10,53 +10,18 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <memory>
-#include <string>
 
 #include "zeze/base/result.h"
+#include "zeze/storage/sql/sql_options.h"
 #include "zeze/storage/storage.h"
 
 namespace zeze {
 
-struct PostgresOptions {
-  // "jdbc:postgresql://host:5432/database?user=..&password=..", or the same without "jdbc:".
-  // Several hosts with commas between: the one that takes writes is used. Further parameters that
-  // libpq knows (sslmode, sslrootcert, ...) are handed to it.
-  std::string url;
-  std::string user = {};      // If not empty, instead of the one in the url.
-  std::string password = {};  // The same.
+// Further parameters of the url that libpq knows (sslmode, sslrootcert, ...) are handed to it.
+using PostgresOptions = SqlOptions;
 
-  // For readers, opened as needed; one table leaves a quarter of them to the others. The calls of a
-  // Fence have two more, flushes and renewals one each.
-  std::size_t connections_max = 8;
-
-  std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
-
-  // A statement that runs longer is cancelled by the database; if the database does not even do
-  // that, the connection is given up two seconds later. A whole flush is one statement a table.
-  std::chrono::milliseconds statement_timeout = std::chrono::seconds(30);
-
-  // Of a renewal, which must not be the last to notice that a connection is dead.
-  std::chrono::milliseconds renew_timeout = std::chrono::seconds(3);
-
-  // How long a statement waits for a lock that somebody else holds.
-  std::chrono::milliseconds lock_timeout = std::chrono::seconds(2);
-
-  // Bytes that nobody acknowledges for so long end the connection, on both sides.
-  std::chrono::milliseconds network_timeout = std::chrono::seconds(10);
-
-  // How long a flush that collides or whose end is unknown, and a call of a Fence, is tried again.
-  std::chrono::milliseconds retry_for = std::chrono::seconds(10);
-
-  // Refuse larger flushes.
-  std::size_t flush_bytes_max = std::size_t{512} << 20;
-};
-
-// Connects, and makes the framework's own tables if they are not there.
-// Errors: kInvalidArgument (malformed url, option or server setting), kUnavailable (not reachable,
-// password refused, no right to make tables: the message says which).
+// Errors: see OpenSqlStorage.
 Result<std::unique_ptr<Storage>> OpenPostgresStorage(const PostgresOptions& options);
 
 // The part of OpenPostgresStorage that needs no database: whether the address can be meant. Errors:

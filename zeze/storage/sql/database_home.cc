@@ -1,14 +1,20 @@
 #include "zeze/storage/sql/database_home.h"
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "zeze/base/result.h"
+#include "zeze/storage/sql/retry_pause.h"
+#include "zeze/storage/sql/sql_connection.h"
+#include "zeze/storage/sql/sql_dialect.h"
 
 namespace zeze {
 namespace {
@@ -25,6 +31,56 @@ std::string NewMarker() {
 }
 
 }  // namespace
+
+DatabaseHome::DatabaseHome(std::unique_ptr<SqlConnection> connection, const SqlDialect& dialect)
+    : connection_(std::move(connection)), dialect_(dialect) {}
+
+DatabaseHome::~DatabaseHome() = default;
+
+Result<DatabaseHome::Facts> DatabaseHome::Read() {
+  const Result<CopyFacts> facts = connection_->ReadCopy();
+  if (!facts.ok()) return facts.error();
+  if (!facts.value().row) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} has no table zeze_home: no server has used it", connection_->Place()));
+  }
+  if (!facts.value().takes_writes) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{} is a replica: promote it first", connection_->Place()));
+  }
+  return Facts{.identity = facts.value().identity, .row = *facts.value().row};
+}
+
+Result<void> DatabaseHome::Change(std::string_view what, Judge judge) {
+  RetryPause pause(std::chrono::minutes(1));
+  for (;;) {
+    SqlAnswer answer = connection_->Begin();
+    bool committing = false;
+    if (answer.ok()) answer = connection_->RunOnce("SELECT 1 FROM zeze_home FOR UPDATE");
+    if (answer.ok()) {
+      const Result<Facts> facts = Read();
+      const Result<Statements> statements =
+          facts.ok() ? judge(facts.value()) : Result<Statements>(facts.error());
+      if (!statements.ok()) {
+        connection_->RollBack();
+        return statements.error();
+      }
+      for (const std::string& statement : statements.value()) {
+        if (answer.ok()) answer = connection_->RunOnce(statement);
+      }
+      committing = answer.ok();
+    }
+    if (committing) answer = connection_->Commit();
+    if (answer.ok()) return {};
+    connection_->RollBack();
+    if (committing || answer.failure() != SqlFailure::kCollision || !pause.Wait()) {
+      return Error(
+          committing ? ErrorCode::kUnknownOutcome : ErrorCode::kUnavailable,
+          fmt::format("cannot {} at {}: {}", what, connection_->Place(), answer.message()));
+    }
+  }
+}
 
 Result<std::string> DatabaseHome::BeginSwitchOver() {
   constexpr const char* kWhat = "begin a switch-over";
@@ -43,7 +99,7 @@ Result<std::string> DatabaseHome::BeginSwitchOver() {
         fmt::format("UPDATE zeze_fence SET frozen = {}", facts.row.number + 1)};
   });
   if (!begun.ok()) return begun.error();
-  if (Result<void> ended = EndSessions(); !ended.ok()) return ended.error();
+  if (Result<void> ended = dialect_.EndAllSessions(*connection_); !ended.ok()) return ended.error();
   return marker;
 }
 
@@ -96,7 +152,7 @@ Result<void> DatabaseHome::Adopt(std::int64_t margin) {
         kNoteLiveEpochs,
         fmt::format("UPDATE zeze_fence SET epoch = epoch + {}, live = false, frozen = 0", margin),
         fmt::format("UPDATE zeze_global SET term = term + {} WHERE shard >= 0", margin),
-        fmt::format("UPDATE zeze_cluster SET cluster = {}", BytesSql(NewMarker())),
+        fmt::format("UPDATE zeze_cluster SET cluster = {}", dialect_.BytesLiteral(NewMarker())),
         fmt::format("UPDATE zeze_home SET home = '{}', home_number = home_number + {}, frozen = 0,"
                     " marker = ''",
                     facts.identity, margin)};

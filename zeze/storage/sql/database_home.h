@@ -7,30 +7,35 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "zeze/base/function_ref.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/sql/database_copy.h"
 
 namespace zeze {
 
+class SqlConnection;
+class SqlDialect;
+
 // Not thread-safe. Errors of all calls: kUnavailable (nothing happened), kUnknownOutcome (it
 // happened or not: repeat it), kInvalidArgument (it cannot be done here; the message says why).
 class DatabaseHome {
  public:
+  DatabaseHome(std::unique_ptr<SqlConnection> connection, const SqlDialect& dialect);
   DatabaseHome(const DatabaseHome&) = delete;
   DatabaseHome& operator=(const DatabaseHome&) = delete;
-  virtual ~DatabaseHome() = default;
+  ~DatabaseHome();
 
   struct Facts {
     std::string identity;  // Of this copy.
     HomeRow row;
   };
   // Errors: kInvalidArgument also for a replica that takes no writes.
-  virtual Result<Facts> Read() = 0;
+  Result<Facts> Read();
 
   // In the copy that counts: it takes no flush, renewal, start or eviction any more, all sessions
   // of the framework end, and every process waits. Returns the marker, which is the last thing this
@@ -47,19 +52,15 @@ class DatabaseHome {
   // number of the home rise by `margin`, which must be more than the lost copy can have counted on.
   Result<void> Adopt(std::int64_t margin);
 
- protected:
-  DatabaseHome() = default;
-
+ private:
   // The statements that fit the state of the copy, or why there are none.
-  using Judge = std::function<Result<std::vector<std::string>>(const Facts&)>;
+  using Judge = FunctionRef<Result<std::vector<std::string>>(const Facts&)>;
 
   // Locks the row of zeze_home, reads, judges, runs the statements: one transaction.
-  virtual Result<void> Change(std::string_view what, const Judge& judge) = 0;
+  Result<void> Change(std::string_view what, Judge judge);
 
-  // A literal of the bytes that hexadecimal digits say.
-  virtual std::string BytesSql(std::string_view digits) const = 0;
-  // Ends all other sessions of the framework that are there when it is called.
-  virtual Result<void> EndSessions() = 0;
+  const std::unique_ptr<SqlConnection> connection_;
+  const SqlDialect& dialect_;
 };
 
 }  // namespace zeze
