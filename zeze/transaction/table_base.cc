@@ -20,6 +20,7 @@
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/internal/context.h"
 #include "zeze/transaction/internal/record.h"
+#include "zeze/transaction/internal/value_operations.h"
 #include "zeze/transaction/table_descriptor.h"
 #include "zeze/transaction/transaction.h"
 
