@@ -38,8 +38,8 @@
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/serialize/byte_writer.h"
 #include "zeze/storage/memory/memory_storage.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 #include "zeze/transaction/engine.h"
@@ -312,7 +312,7 @@ class ClusterServer {
  public:
   ClusterServer(const std::string& url, std::int32_t server_id, std::uint16_t port)
       : records_(OpenMemoryStorage()),
-        shared_(Must(OpenPostgresStorage({.url = url}))),
+        shared_(Must(OpenStorage({.url = url}))),
         io_({.name = "server-io"}),
         client_(io_, *shared_->fence(),
                 {.server_id = server_id,

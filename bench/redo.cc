@@ -52,7 +52,7 @@ class RedoPair {
       return true;
     });
     application_ = Must(Application::Open(
-        "bench", {.storage_directory = directory.Sub("server"), .worker_threads = 2}));
+        "bench", {.storage = {.url = "rocksdb:" + directory.Sub("server")}, .worker_threads = 2}));
     application_->AddTable(done_);
     application_->AddModule(server_);
     CheckDone(application_->Start());

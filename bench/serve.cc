@@ -30,8 +30,8 @@
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/storage/memory/memory_storage.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze::bench {
 
@@ -87,7 +87,7 @@ int ServeGlobal(const std::string& url, std::uint16_t port) {
   if (url.empty()) {
     storage = OpenMemoryStorage(NewMemoryDatabase());
   } else {
-    Result<std::unique_ptr<Storage>> opened = OpenPostgresStorage({.url = url});
+    Result<std::unique_ptr<Storage>> opened = OpenStorage({.url = url});
     if (!opened.ok()) return 1;
     storage = std::move(opened).value();
   }

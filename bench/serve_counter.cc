@@ -67,7 +67,7 @@ int ServeCounter(std::uint16_t port) {
 
   ModuleCounter counter;
   Result<std::unique_ptr<Application>> opened =
-      Application::Open("counter", {.server_id = 1, .storage = StorageKind::kMemory});
+      Application::Open("counter", {.server_id = 1, .storage = {.url = "memory:"}});
   if (!opened.ok()) return Fail(opened.error());
   Application& application = *opened.value();
   application.AddModule(counter);

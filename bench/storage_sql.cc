@@ -20,10 +20,9 @@
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "zeze/base/result.h"
-#include "zeze/storage/mariadb/mariadb_storage.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/sql/database_url.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 
 namespace zeze::bench {
@@ -208,7 +207,7 @@ Figure CompareFlushes(const Run& run, Storage& storage,
 void PostgresFlush(Run& run) {
   const std::unique_ptr<DatabaseServer> server = Must(StartPostgresServer({}));
   const std::string url = server->NewDatabase();
-  const std::unique_ptr<Storage> storage = Must(OpenPostgresStorage({.url = url}));
+  const std::unique_ptr<Storage> storage = Must(OpenStorage({.url = url}));
   BarePostgres bare(url);
   Figure figure = CompareFlushes(run, *storage, [&](const Batch& batch) { bare.Write(batch); });
   figure.name = "storage.postgres_flush";
@@ -219,7 +218,7 @@ void PostgresFlush(Run& run) {
 void MariaDbFlush(Run& run) {
   const std::unique_ptr<DatabaseServer> server = Must(StartMariaDbServer({}));
   const std::string url = server->NewDatabase();
-  const std::unique_ptr<Storage> storage = Must(OpenMariaDbStorage({.url = url}));
+  const std::unique_ptr<Storage> storage = Must(OpenStorage({.url = url}));
   BareMariaDb bare(url);
   Figure figure = CompareFlushes(run, *storage, [&](const Batch& batch) { bare.Write(batch); });
   figure.name = "storage.mariadb_flush";

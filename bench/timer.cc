@@ -271,7 +271,7 @@ std::unique_ptr<DatabaseServer> StartDatabase() {
 void BurstRocksDb(Run& run) {
   const WorkDirectory directory(run.settings().directory);
   Burst(run, "components.timer_burst_rocksdb",
-        {.server_id = 1, .storage_directory = directory.Sub("db")}, {});
+        {.server_id = 1, .storage = {.url = "rocksdb:" + directory.Sub("db")}}, {});
 }
 
 // A process that does nothing but compute.
@@ -298,21 +298,20 @@ void BurstBusy(Run& run) {
   const Burner burner;
   const WorkDirectory directory(run.settings().directory);
   Burst(run, "components.timer_burst_busy",
-        {.server_id = 1, .storage_directory = directory.Sub("db")}, {.seconds = 3, .p99 = 4});
+        {.server_id = 1, .storage = {.url = "rocksdb:" + directory.Sub("db")}},
+        {.seconds = 3, .p99 = 4});
 }
 
 void BurstPostgres(Run& run) {
   const std::unique_ptr<DatabaseServer> server = StartDatabase();
   Burst(run, "components.timer_burst_postgres",
-        {.server_id = 1, .storage = StorageKind::kPostgreSql, .storage_url = server->NewDatabase()},
-        {.seconds = 10});
+        {.server_id = 1, .storage = {.url = server->NewDatabase()}}, {.seconds = 10});
 }
 
 // Register and run, at once and all the time.
 void Rate(Run& run) {
   const std::unique_ptr<DatabaseServer> server = StartDatabase();
-  TimerBench bench(
-      {.server_id = 1, .storage = StorageKind::kPostgreSql, .storage_url = server->NewDatabase()});
+  TimerBench bench({.server_id = 1, .storage = {.url = server->NewDatabase()}});
   std::atomic<bool> stop = false;
   std::atomic<std::int64_t> scheduled = 0;
   std::vector<std::thread> threads;
@@ -349,7 +348,7 @@ void Rate(Run& run) {
 // A minute of it: --seconds 60.
 void Punctual(Run& run) {
   const WorkDirectory directory(run.settings().directory);
-  TimerBench bench({.server_id = 1, .storage_directory = directory.Sub("db")});
+  TimerBench bench({.server_id = 1, .storage = {.url = "rocksdb:" + directory.Sub("db")}});
   const auto seconds = std::max<std::int64_t>(static_cast<std::int64_t>(run.settings().seconds), 1);
   const std::int64_t begin = TimerBench::UnixNow() + 5000;
   bench.ScheduleEverySecond(kPunctual, seconds, begin);
@@ -381,7 +380,7 @@ void Punctual(Run& run) {
 
 void BesideWaiting(Run& run) {
   const WorkDirectory directory(run.settings().directory);
-  TimerBench bench({.server_id = 1, .storage_directory = directory.Sub("db")});
+  TimerBench bench({.server_id = 1, .storage = {.url = "rocksdb:" + directory.Sub("db")}});
   bench.ScheduleEvery(milliseconds(100));
   bench.ScheduleWaiting(kWaiting);
   std::this_thread::sleep_for(kWait + milliseconds(1500));

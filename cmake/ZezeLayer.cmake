@@ -29,9 +29,15 @@ function(zeze_layer name)
     PRIVATE ${arg_PRIVATE_LIBRARIES} $<BUILD_INTERFACE:zeze_build_options>)
   set_target_properties(zeze_${name} PROPERTIES EXPORT_NAME ${name})
   zeze_install_component(${name})
-  if("zeze::app" IN_LIST arg_DEPS OR name STREQUAL app)
-    set_property(GLOBAL APPEND PROPERTY ZEZE_SERVER_LAYERS zeze::${name})
-  endif()
+  get_property(server_layers GLOBAL PROPERTY ZEZE_SERVER_LAYERS)
+  foreach(dep IN LISTS arg_DEPS ITEMS zeze::${name})
+    if(dep IN_LIST server_layers OR dep STREQUAL zeze::app)
+      set_property(GLOBAL APPEND PROPERTY ZEZE_SERVER_LAYERS zeze::${name})
+      # The tests of a layer of servers choose their database by its address.
+      list(APPEND arg_TEST_LIBRARIES zeze::storage_drivers)
+      break()
+    endif()
+  endforeach()
 
   if(ZEZE_BUILD_TESTS)
     # Every symbol of the layer must be found in the layers it names: a hidden use of an upper
@@ -58,6 +64,22 @@ function(zeze_layer name)
       set_property(GLOBAL APPEND PROPERTY ZEZE_FUZZERS ${fuzzer})
     endforeach()
   endif()
+endfunction()
+
+# zeze_storage_driver(NAME): the layer storage_NAME opens databases (zeze/storage/storage_driver.h).
+# Whatever links it, directly or through another library, takes the object file that registers the
+# driver. zeze::storage_drivers is all of them, for programs that take any address.
+function(zeze_storage_driver name)
+  target_link_options(zeze_storage_${name} INTERFACE
+    LINKER:--undefined=zeze_storage_driver_${name})
+  if(NOT TARGET zeze_storage_drivers)
+    add_library(zeze_storage_drivers INTERFACE)
+    add_library(zeze::storage_drivers ALIAS zeze_storage_drivers)
+    set_target_properties(zeze_storage_drivers PROPERTIES EXPORT_NAME storage_drivers)
+    install(TARGETS zeze_storage_drivers EXPORT zezeTargets)
+    set_property(GLOBAL APPEND PROPERTY ZEZE_COMPONENTS storage_drivers)
+  endif()
+  target_link_libraries(zeze_storage_drivers INTERFACE zeze::storage_${name})
 endfunction()
 
 # zeze_testing_kit: what a layer offers to its users' own tests, as the target zeze_NAME_testing
@@ -148,12 +170,13 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # So that users write: find_package(zeze 0.1 REQUIRED COMPONENTS app) and link zeze::app.
-# zeze::server is every layer that stands on app, for who does not want to choose.
+# zeze::server is every layer that stands on app, with all drivers of databases, for programs that do
+# not want to choose.
 function(zeze_install_package)
   get_property(server_layers GLOBAL PROPERTY ZEZE_SERVER_LAYERS)
   add_library(zeze_server INTERFACE)
   add_library(zeze::server ALIAS zeze_server)
-  target_link_libraries(zeze_server INTERFACE ${server_layers})
+  target_link_libraries(zeze_server INTERFACE ${server_layers} zeze::storage_drivers)
   set_target_properties(zeze_server PROPERTIES EXPORT_NAME server)
   install(TARGETS zeze_server EXPORT zezeTargets)
   get_property(zeze_components GLOBAL PROPERTY ZEZE_COMPONENTS)

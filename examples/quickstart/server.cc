@@ -121,7 +121,7 @@ int Serve(const std::string& config_file, const std::string& directory) {
   if (!config.ok()) return Fail(config.error());
   auto options = zeze::OptionsFromConfig(config.value());
   if (!options.ok()) return Fail(options.error());
-  options.value().storage_directory = directory;
+  options.value().storage = {.url = "rocksdb:" + directory};
 
   Market market;
   auto opened = zeze::Application::Open("bazaar", options.value());

@@ -44,8 +44,8 @@ constexpr std::int64_t kBob = 12;
 
 class GameTest : public ::testing::Test {
  protected:
-  explicit GameTest(zeze::StorageKind storage_kind = zeze::StorageKind::kMemory)
-      : storage(storage_kind) {
+  explicit GameTest(bool in_memory = true)
+      : url(in_memory ? "memory:" : "rocksdb:" + directory.File("db")) {
     Start();
   }
   ~GameTest() override {
@@ -57,8 +57,7 @@ class GameTest : public ::testing::Test {
     game = std::make_unique<Game>(
         GameOptions{.deleted_kept = seconds(60), .shop_acceptors = {{.ip = "127.0.0.1"}}});
     application = zeze::Application::Open("arena", {.server_id = 1,
-                                                    .storage = storage,
-                                                    .storage_directory = directory.File("db"),
+                                                    .storage = {.url = url},
                                                     .worker_threads = 4,
                                                     .checkpoint_period = seconds(0),
                                                     .liveness = {.period = seconds(0)},
@@ -128,8 +127,8 @@ class GameTest : public ::testing::Test {
     });
   }
 
-  const zeze::StorageKind storage;
   zeze::TempDirectory directory;
+  const std::string url;
   zeze::testing::ManualClock clock;  // From midnight on.
   std::unique_ptr<Game> game;
   std::unique_ptr<zeze::Application> application;
@@ -137,7 +136,7 @@ class GameTest : public ::testing::Test {
 
 class GameOnDiskTest : public GameTest {
  protected:
-  GameOnDiskTest() : GameTest(zeze::StorageKind::kRocksDb) {}
+  GameOnDiskTest() : GameTest(/*in_memory=*/false) {}
 
   void Restart() {
     ASSERT_TRUE(application->Stop().ok());

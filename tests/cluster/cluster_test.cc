@@ -27,10 +27,10 @@
 #include "tests/history/checker.h"
 #include "tests/history/history.h"
 #include "tests/history/recorder.h"
-#include "tools/cli/open_database.h"
 #include "zeze/base/clock.h"
 #include "zeze/bean/codec.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/loopback_proxy.h"
 #include "zeze/storage/testing/server_process.h"
@@ -110,7 +110,7 @@ std::vector<history::TransactionId> LostTransactions(
 class ClusterTest : public ::testing::TestWithParam<Engine> {
  protected:
   ClusterTest() : urls_(GetParam().server().NewDatabaseOnEachNode()), url_(urls_.front()) {
-    Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url_);
+    Result<std::unique_ptr<Storage>> opened = OpenStorage({.url = url_});
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     storage_ = std::move(opened).value();
     StartGlobal(0);

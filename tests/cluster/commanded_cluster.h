@@ -30,13 +30,13 @@
 #include "tests/cluster/cluster_tables.h"
 #include "tests/cluster/test_host.h"
 #include "tests/cluster/way.h"
-#include "tools/cli/open_database.h"
 #include "zeze/base/check.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 #include "zeze/storage/testing/temp_directory.h"
@@ -168,7 +168,7 @@ class CommandedCluster {
         global_database_(PortInUrl(url_)),
         globals_(shards),
         global_ports_(shards) {
-    Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url_);
+    Result<std::unique_ptr<Storage>> opened = OpenStorage({.url = url_});
     ZEZE_CHECK(opened.ok());
     storage_ = std::move(opened).value();
     for (std::size_t shard = 0; shard < shards; ++shard) StartGlobal(shard);

@@ -179,12 +179,10 @@ int Main(int argc, char** argv) {
   std::string orders;
   std::int64_t lease_ms = 6000;
   std::int64_t checkpoint_ms = 3'600'000;
-  ApplicationOptions options{.storage = StorageKind::kPostgreSql,
-                             .on_fenced = EndFenced,
-                             .worker_threads = 4,
-                             .stop_wait_max = std::chrono::seconds(20)};
+  ApplicationOptions options{
+      .on_fenced = EndFenced, .worker_threads = 4, .stop_wait_max = std::chrono::seconds(20)};
   app.add_option("--id", options.server_id)->required();
-  app.add_option("--database", options.storage_url)->required();
+  app.add_option("--database", options.storage.url)->required();
   app.add_option("--global", globals)->required()->delimiter(',');
   app.add_option("--orders", orders)->required();
   app.add_option("--lease", lease_ms);

@@ -18,12 +18,12 @@
 
 #include "tests/cluster/cluster_tables.h"
 #include "tests/cluster/server_program.h"
-#include "tools/cli/open_database.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
 #include "zeze/serialize/byte_reader.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 #include "zeze/storage/testing/temp_directory.h"
@@ -130,7 +130,7 @@ class SwitchOverTest : public testing::Test {
 
   template <typename Each>
   void ForEachNumber(const std::string& table, const Each& each) {
-    Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(new_url_);
+    Result<std::unique_ptr<Storage>> opened = OpenStorage({.url = new_url_});
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     StorageTable* stored = opened.value()->OpenTable(table).value();
     const Result<std::size_t> walked =

@@ -20,8 +20,8 @@
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/transaction/coherence.h"
 #include "zeze/transaction/engine.h"
@@ -41,7 +41,7 @@ constexpr global::LeaseOptions kLease{.duration = std::chrono::minutes(1)};
 class Server {
  public:
   Server(const std::string& url, std::int32_t server_id, std::uint16_t port)
-      : storage_(OpenPostgresStorage({.url = url}).value()),
+      : storage_(OpenStorage({.url = url}).value()),
         io_({.name = "server-io"}),
         client_(io_, *storage_->fence(),
                 {.server_id = server_id,
@@ -132,7 +132,7 @@ std::vector<Milliseconds> CommitTimes(Storage& storage, int count) {
 TEST(ReduceLatency, TakesLessThanThreeCommitsBesideAMillionUnsavedRecords) {
   const std::unique_ptr<DatabaseServer> database = StartPostgresServer({.sync = true}).value();
   const std::string url = database->NewDatabase();
-  const std::unique_ptr<Storage> global_storage = OpenPostgresStorage({.url = url}).value();
+  const std::unique_ptr<Storage> global_storage = OpenStorage({.url = url}).value();
   ThreadPool pool({.name = "global", .thread_count = 2});
   IoThreads io({.name = "global-io"});
   global::GlobalService global(
@@ -143,7 +143,7 @@ TEST(ReduceLatency, TakesLessThanThreeCommitsBesideAMillionUnsavedRecords) {
   Server b(url, 2, global.address().port());
   a.AddToAll(0, kDirtyRecords);
 
-  const std::unique_ptr<Storage> other = OpenPostgresStorage({.url = url}).value();
+  const std::unique_ptr<Storage> other = OpenStorage({.url = url}).value();
   ASSERT_TRUE(other->fence()->Start({.server_id = 3, .holder = "commits"}).ok());
 
   // In turns, so that both see the same disk.

@@ -35,14 +35,13 @@ namespace {
 
 int Main(int argc, char** argv) {
   CLI::App app("A server of the referee tests.");
-  ApplicationOptions options{.storage = StorageKind::kPostgreSql,
-                             .lease = std::chrono::seconds(2),
+  ApplicationOptions options{.lease = std::chrono::seconds(2),
                              .on_fenced = EndFenced,
                              .checkpoint_period = std::chrono::milliseconds(300)};
   std::vector<std::uint16_t> globals;
   TableDescriptor descriptor{.id = 7, .name = "referee_tCount"};
   app.add_option("--id", options.server_id)->required();
-  app.add_option("--database", options.storage_url)->required();
+  app.add_option("--database", options.storage.url)->required();
   app.add_option("--global", globals)->delimiter(',');
   app.add_option("--table-id", descriptor.id);
   app.add_option("--table-version", descriptor.version);

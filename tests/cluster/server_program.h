@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "tools/cli/open_database.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze::cluster {
 
@@ -32,7 +32,7 @@ void CheckOrEnd(const R& result) {
 }
 
 inline std::unique_ptr<Storage> OpenOrEnd(const std::string& url) {
-  Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url);
+  Result<std::unique_ptr<Storage>> opened = OpenStorage({.url = url});
   CheckOrEnd(opened);
   return std::move(opened).value();
 }

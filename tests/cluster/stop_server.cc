@@ -34,8 +34,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(command, argc, argv);
 
   zeze::ApplicationOptions options;
-  options.storage = zeze::StorageKind::kPostgreSql;
-  options.storage_url = database;
+  options.storage = {.url = database};
   options.checkpoint_period = std::chrono::hours(1);  // Nothing is saved before the stop.
   if (global != 0) options.globals.push_back({.host = "127.0.0.1", .port = global});
   zeze::Table<std::int64_t, zeze::cluster::BNumber> numbers{

@@ -41,8 +41,7 @@ CrashServer::CrashServer(CrashServerOptions options)
 Result<void> CrashServer::Start() {
   ApplicationOptions options{
       .server_id = options_.id,
-      .storage = StorageKind::kPostgreSql,
-      .storage_url = options_.database,
+      .storage = {.url = options_.database},
       .globals = {{.host = "127.0.0.1", .port = options_.global_port}},
       .lease = kLease,
       .worker_threads = 8,

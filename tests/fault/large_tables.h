@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "tools/cli/open_database.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
 #include "zeze/bean/field.h"
@@ -16,6 +15,7 @@
 #include "zeze/serialize/binary.h"
 #include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/table_descriptor.h"
@@ -67,8 +67,7 @@ inline std::string DocumentText(std::int64_t key, std::size_t bytes) {
 
 // An SQL database by its address, or a directory for RocksDB.
 inline Result<std::unique_ptr<Storage>> OpenPlace(const std::string& place) {
-  if (place.find("://") != std::string::npos) return cli::OpenDatabase(place);
-  return OpenRocksDbStorage({.directory = place});
+  return OpenStorage({.url = place.find("://") == std::string::npos ? "rocksdb:" + place : place});
 }
 
 }  // namespace zeze::fault

@@ -100,8 +100,7 @@ void Serve(const Arguments& arguments) {
   arch::RoleOnline online({});
   Talk talk(online, arguments.id);
   ApplicationOptions options{.server_id = arguments.id,
-                             .storage = StorageKind::kPostgreSql,
-                             .storage_url = arguments.database,
+                             .storage = {.url = arguments.database},
                              .globals = {{.host = "127.0.0.1", .port = arguments.global}},
                              .worker_threads = 4,
                              .checkpoint_period = std::chrono::milliseconds(200),

@@ -18,11 +18,11 @@
 
 #include "tests/interop/interop_fixture.h"
 #include "tests/interop/interop_tables.h"
-#include "tools/cli/open_database.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
 #include "zeze/bean/codec.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/loopback_proxy.h"
 #include "zeze/storage/testing/server_process.h"
@@ -62,7 +62,7 @@ class InteropTest : public InteropFixture, public ::testing::WithParamInterface<
     url_ =
         (GetParam().database == Engine::kMariaDb ? SharedMariaDbServer() : SharedPostgresServer())
             .NewDatabase();
-    Result<std::unique_ptr<Storage>> opened = cli::OpenDatabase(url_);
+    Result<std::unique_ptr<Storage>> opened = OpenStorage({.url = url_});
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     storage_ = std::move(opened).value();
     StartRegistry(GetParam().registry_of_peer);

@@ -36,8 +36,8 @@
 #include "zeze/components/timer/timers.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
@@ -94,8 +94,7 @@ class Server {
     role_timers.offline().RegisterHandler("count", count);
     auto opened = Application::Open(fmt::format("server {}", server_id),
                                     {.server_id = server_id,
-                                     .storage = StorageKind::kPostgreSql,
-                                     .storage_url = url,
+                                     .storage = {.url = url},
                                      .globals = {{.host = "127.0.0.1", .port = global_port}},
                                      .lease = kLease,
                                      .worker_threads = 4,
@@ -192,7 +191,7 @@ class LoginTimersClusterTest : public ::testing::Test {
       : url_(SharedPostgresServer().NewDatabase()),
         io_({.name = "test-io"}),
         pool_({.name = "blocking", .thread_count = 4}),
-        storage_(OpenPostgresStorage({.url = url_}).value()),
+        storage_(OpenStorage({.url = url_}).value()),
         global_(io_, *storage_->fence(), pool_,
                 {.acceptor = {.ip = "127.0.0.1", .port = 0},
                  .machine = {.lease = {.duration = kLease}},

@@ -23,8 +23,8 @@
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
 #include "zeze/registry/service/registry_agent.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 
@@ -48,7 +48,7 @@ class LostServerTest : public ::testing::Test {
         registry_({.offline_delay = milliseconds(200), .offline_retry = offline_retry}),
         io_({.name = "test-io"}),
         pool_({.name = "blocking", .thread_count = 4}),
-        storage_(OpenPostgresStorage({.url = url_}).value()),
+        storage_(OpenStorage({.url = url_}).value()),
         agent_(registry_.NewAgent()),
         global_(io_, *storage_->fence(), pool_,
                 {.acceptor = {.ip = "127.0.0.1", .port = 0}, .machine = {}, .holder = "test"}),

@@ -45,8 +45,8 @@
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/serialize/binary.h"
 #include "zeze/serialize/byte_writer.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/transaction/table.h"
 #include "zeze/transaction/transaction.h"
@@ -100,8 +100,7 @@ class Server {
       : io_({.name = "server-io"}), agent_(registry.NewAgent()), online(options) {
     auto opened = Application::Open(fmt::format("server {}", server_id),
                                     {.server_id = server_id,
-                                     .storage = StorageKind::kPostgreSql,
-                                     .storage_url = url,
+                                     .storage = {.url = url},
                                      .globals = {{.host = "127.0.0.1", .port = global_port}},
                                      .lease = kLease,
                                      .worker_threads = 8,
@@ -216,7 +215,7 @@ class OnlineClusterTest : public ::testing::Test {
       : url_(SharedPostgresServer().NewDatabase()),
         io_({.name = "test-io"}),
         pool_({.name = "blocking", .thread_count = 4}),
-        storage_(OpenPostgresStorage({.url = url_}).value()),
+        storage_(OpenStorage({.url = url_}).value()),
         agent_(registry_.NewAgent()) {
     global_ = std::make_unique<global::GlobalService>(
         io_, *storage_->fence(), pool_,

@@ -116,8 +116,7 @@ bool Failed(const R& result) {
 ApplicationOptions OptionsOf(const Arguments& arguments) {
   ApplicationOptions options{
       .server_id = arguments.server_id,
-      .storage = StorageKind::kPostgreSql,
-      .storage_url = arguments.url,
+      .storage = {.url = arguments.url},
       .globals = {{.host = "127.0.0.1", .port = arguments.global_port}},
       .lease = std::chrono::milliseconds(arguments.lease_ms),
       .worker_threads = 4,

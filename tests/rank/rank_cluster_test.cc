@@ -21,8 +21,8 @@
 #include "zeze/base/thread_pool.h"
 #include "zeze/global/service/global_service.h"
 #include "zeze/net/io_threads.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 
@@ -45,7 +45,7 @@ class RankClusterTest : public ::testing::Test {
       : url_(SharedPostgresServer().NewDatabase()),
         io_({.name = "test-io"}),
         pool_({.name = "blocking", .thread_count = 4}),
-        storage_(OpenPostgresStorage({.url = url_}).value()),
+        storage_(OpenStorage({.url = url_}).value()),
         global_(io_, *storage_->fence(), pool_,
                 {.acceptor = {.ip = "127.0.0.1", .port = 0}, .machine = {}, .holder = "test"}) {
     EXPECT_TRUE(global_.Start().ok());

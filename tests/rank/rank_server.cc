@@ -117,8 +117,7 @@ class BadRouter final : public RankRouter {
 
 ApplicationOptions OptionsOf(const Arguments& arguments) {
   ApplicationOptions options{.server_id = arguments.server_id,
-                             .storage = StorageKind::kPostgreSql,
-                             .storage_url = arguments.url,
+                             .storage = {.url = arguments.url},
                              .globals = {{.host = "127.0.0.1", .port = arguments.global_port}},
                              .lease = seconds(3),
                              .worker_threads = 12,

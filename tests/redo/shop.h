@@ -21,12 +21,8 @@ struct Shop {
     ApplicationOptions options{.worker_threads = 4,
                                .checkpoint_period = std::chrono::milliseconds(100)};
     options.lease = std::chrono::milliseconds(500);
-    if (where.find("://") == std::string::npos) {
-      options.storage_directory = where;
-    } else {
-      options.storage = StorageKind::kPostgreSql;
-      options.storage_url = where;
-    }
+    const bool is_url = where.find("://") != std::string::npos;
+    options.storage = {.url = is_url ? where : "rocksdb:" + where};
     Result<std::unique_ptr<Application>> opened = Application::Open("shop", options);
     if (!opened.ok()) return opened.error();
     shop->application = std::move(opened).value();

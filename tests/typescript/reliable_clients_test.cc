@@ -33,8 +33,8 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/testing/raw_client.h"
 #include "zeze/serialize/binary.h"
-#include "zeze/storage/postgres/postgres_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/server_process.h"
 
@@ -93,7 +93,7 @@ class ReliableClientsTest : public ::testing::Test {
       : url_(SharedPostgresServer().NewDatabase()),
         io_({.name = "test-io"}),
         pool_({.name = "blocking", .thread_count = 4}),
-        storage_(OpenPostgresStorage({.url = url_}).value()),
+        storage_(OpenStorage({.url = url_}).value()),
         global_(io_, *storage_->fence(), pool_,
                 {.acceptor = {.ip = "127.0.0.1", .port = 0}, .machine = {}, .holder = "test"}) {
     std::string pattern = std::filesystem::temp_directory_path() / "zeze_reliable_XXXXXX";

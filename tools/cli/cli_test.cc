@@ -165,7 +165,7 @@ TEST_F(CliTest, CheckRefusesWhatTheProgramsRefuse) {
       Write("mongo.xml", "<zeze><DatabaseConf DatabaseType='MongoDB' DatabaseUrl='x'/></zeze>");
   Outcome outcome = RunZeze({"config", "check", mongo});
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.text, HasSubstr("DatabaseType MongoDB is not built into this version"));
+  EXPECT_THAT(outcome.text, HasSubstr("DatabaseType MongoDB is not built into this program"));
 
   const std::string linkd =
       Write("linkd.xml", "<zeze><CustomizeConf Name='Zeze.Linkd' MaxClientz='1'/></zeze>");
@@ -181,7 +181,7 @@ TEST_F(CliTest, CheckRefusesWhatTheProgramsRefuse) {
       {"<zeze><CustomizeConf Name='Zeze.Linkd' TokenKeys='/no.keys'/></zeze>", "/no.keys"},
       {"<zeze GlobalTlsAuthoritiesFile='/not/there.pem'/>", "/not/there.pem"},
       {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1'/>", "has no port"},
-      {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1:5002'/>", "a database in memory"},
+      {"<zeze GlobalCacheManagerHostNameOrAddress='127.0.0.1:5002'/>", "a Memory database"},
       {"<zeze ServerId='-1'><DatabaseConf DatabaseType='RocksDB'/></zeze>", "ServerId is -1"},
       {"<zeze><ServiceConf Name='LinkdService'><Websocket Port='1' Path='g'/></ServiceConf></zeze>",
        "'g' is no path"},

@@ -13,7 +13,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "tools/cli/open_database.h"
 #include "tools/cli/switch_over_command.h"
 #include "zeze/base/clock.h"
 #include "zeze/base/result.h"
@@ -23,6 +22,7 @@
 #include "zeze/storage/cluster_check.h"
 #include "zeze/storage/fence.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze::cli {
 
@@ -44,7 +44,7 @@ int Fail(const Error& error) {
 }
 
 Result<std::unique_ptr<Storage>> OpenFenced(const std::string& url) {
-  Result<std::unique_ptr<Storage>> storage = OpenDatabase(url);
+  Result<std::unique_ptr<Storage>> storage = OpenStorage({.url = url});
   if (!storage.ok() || storage.value()->fence() != nullptr) return storage;
   return Error(ErrorCode::kInvalidArgument,
                storage.value()->Description() + " belongs to one process: it has no cluster");

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "tools/cli/alert_options.h"
-#include "tools/cli/open_database.h"
 #include "zeze/admin/admin_desk.h"
 #include "zeze/admin/alert_sender.h"
 #include "zeze/admin/audit_log.h"
@@ -37,6 +36,7 @@
 #include "zeze/net/tls.h"
 #include "zeze/net/tls_settings.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze::cli {
 
@@ -153,7 +153,7 @@ int RunGlobal(const GlobalArguments& arguments) {
   global::GlobalServiceOptions options;
   Result<std::unique_ptr<admin::AuditLog>> log = OpenDesk(arguments, options.operators);
   if (!log.ok()) return Fail(log.error());
-  Result<std::unique_ptr<Storage>> storage = OpenDatabase(arguments.database);
+  Result<std::unique_ptr<Storage>> storage = OpenStorage({.url = arguments.database});
   if (!storage.ok()) return Fail(storage.error());
   if (storage.value()->fence() == nullptr) {
     std::cerr << "zeze global: " << storage.value()->Description()

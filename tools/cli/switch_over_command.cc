@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "tools/cli/open_database.h"
 #include "zeze/base/result.h"
 #include "zeze/storage/sql/database_home.h"
 

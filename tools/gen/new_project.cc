@@ -48,13 +48,15 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 
-find_package(zeze 0.1 REQUIRED COMPONENTS app)
+find_package(zeze 0.1 REQUIRED COMPONENTS app storage_rocksdb)
 
 add_executable(@NAME@
   ModuleGreeting.cc
   main.cc
 )
 zeze_generate(TARGET @NAME@ SOLUTION solution.xml)
+# The driver of the database that zeze.xml names.
+target_link_libraries(@NAME@ PRIVATE zeze::storage_rocksdb)
 )";
 
 constexpr std::string_view kModuleHeader =

@@ -40,11 +40,8 @@
 #include "zeze/net/io_threads.h"
 #include "zeze/net/tls.h"
 #include "zeze/registry/service/registry_agent.h"
-#include "zeze/storage/mariadb/mariadb_storage.h"
-#include "zeze/storage/memory/memory_storage.h"
-#include "zeze/storage/postgres/postgres_storage.h"
-#include "zeze/storage/rocksdb/rocksdb_storage.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/table_base.h"
@@ -98,26 +95,6 @@ class Submission {
   Completion done_;
 };
 
-Result<std::unique_ptr<Storage>> OpenStorage(const ApplicationOptions& options) {
-  switch (options.storage) {
-    case StorageKind::kMemory:
-      return OpenMemoryStorage();
-    case StorageKind::kRocksDb:
-      return OpenRocksDbStorage({.directory = options.storage_directory});
-    case StorageKind::kPostgreSql:
-      return OpenPostgresStorage({.url = options.storage_url,
-                                  .user = options.storage_user,
-                                  .password = options.storage_password,
-                                  .connections_max = options.storage_connections_max});
-    case StorageKind::kMariaDb:
-      return OpenMariaDbStorage({.url = options.storage_url,
-                                 .user = options.storage_user,
-                                 .password = options.storage_password,
-                                 .connections_max = options.storage_connections_max});
-  }
-  return Error(ErrorCode::kInvalidArgument, "no such kind of storage");
-}
-
 [[noreturn]] void EndFenced(const std::string& why) {
   ZEZE_LOG_CRITICAL("this process is fenced and ends without saving: {}", why);
   std::_Exit(kFencedExitCode);
@@ -144,7 +121,7 @@ Result<std::unique_ptr<Application>> Application::Open(std::string name,
   if (Result<void> fits = internal::CheckApplicationOptions(options); !fits.ok()) {
     return fits.error();
   }
-  Result<std::unique_ptr<Storage>> opened = OpenStorage(options);
+  Result<std::unique_ptr<Storage>> opened = OpenStorage(options.storage);
   if (!opened.ok()) return opened.error();
   TlsContextPtr tls;
   if (options.global_tls) {
@@ -160,9 +137,7 @@ Application::Application(std::string name, ApplicationOptions options,
                          std::unique_ptr<Storage> storage, TlsContextPtr global_tls)
     : name_(std::move(name)), options_(std::move(options)), storage_(std::move(storage)) {
   // A database that others can reach is fenced, Global or not.
-  const bool shared =
-      options_.storage == StorageKind::kPostgreSql || options_.storage == StorageKind::kMariaDb;
-  if (shared) {
+  if (FindStorageDriver(options_.storage.url).value().shared) {
     io_ = std::make_unique<IoThreads>(IoThreads::Options{.name = "global-io"});
     global::GlobalClientOptions client{
         .server_id = options_.server_id,

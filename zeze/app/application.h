@@ -36,6 +36,7 @@
 #include "zeze/net/tls.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 #include "zeze/transaction/engine.h"
 #include "zeze/transaction/procedure_name.h"
 #include "zeze/transaction/table_base.h"
@@ -52,13 +53,6 @@ namespace global {
 class GlobalClient;
 }  // namespace global
 
-enum class StorageKind : std::uint8_t {
-  kMemory,      // Nothing survives the process.
-  kRocksDb,     // A directory of this process.
-  kPostgreSql,  // A database that several processes may share.
-  kMariaDb,     // The same: MariaDB, MySQL, Galera.
-};
-
 // How a process ends that has lost its rights: whoever starts it again should, at once.
 inline constexpr int kFencedExitCode = 86;
 
@@ -68,16 +62,11 @@ struct ApplicationOptions {
   // Appended to the names of tables with the suffix @AppMainVersion, unless it is 0.
   std::int32_t app_main_version = 0;
 
-  StorageKind storage = StorageKind::kRocksDb;
-  std::string storage_directory = "db";  // RocksDB.
-  std::string storage_url = {};          // SQL databases.
-  std::string storage_user = {};         // If not empty, instead of the one in the url.
-  std::string storage_password = {};     // The same.
-  // SQL connections for readers; one table leaves a quarter of them to others.
-  std::size_t storage_connections_max = 8;
+  // Of a database whose driver the program links.
+  StorageAddress storage = {.url = "rocksdb:db"};
 
   // The shards of Global, in the same order on all servers. None: no other process may use the
-  // database. Needs an SQL database.
+  // database. Needs a database that several processes may share.
   struct Global {
     std::string host;
     std::uint16_t port = 5002;

@@ -81,7 +81,7 @@ class Bank final : public Module {
 class ApplicationTest : public ::testing::Test {
  protected:
   ApplicationOptions Options() {
-    return {.storage_directory = directory.path() + "/db", .worker_threads = 2};
+    return {.storage = {.url = "rocksdb:" + directory.path() + "/db"}, .worker_threads = 2};
   }
 
   TempDirectory directory;
@@ -463,7 +463,7 @@ TEST_F(ApplicationTest, StartNamesAnOptionThatIsOutOfRange) {
 TEST_F(ApplicationTest, StartSaysHowManyThreadsThereAreIfNotAllCanBeHad) {
   if (!testing::CanLimitAddressSpace()) GTEST_SKIP() << "a sanitizer needs the address space";
   ApplicationOptions options = Options();
-  options.storage = StorageKind::kMemory;
+  options.storage = {.url = "memory:"};
   options.worker_threads = 100'000;
   const std::size_t threads = testing::CountThreads();
   {
@@ -539,9 +539,9 @@ TEST_F(ApplicationTest, TakesItsOptionsFromTheConfiguration) {
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(3, options.value().server_id);
   EXPECT_EQ(4U, options.value().worker_threads);
-  EXPECT_EQ("somewhere", options.value().storage_directory);
+  EXPECT_EQ("rocksdb:somewhere", options.value().storage.url);
   EXPECT_EQ(std::chrono::seconds(20), options.value().lease);
-  options.value().storage = StorageKind::kMemory;
+  options.value().storage = {.url = "memory:"};
   Table<std::int64_t, BAccount> accounts{kAccounts};
   Table<std::int64_t, BAccount> others{{.id = 2, .name = "test_Bank_tOther"}};
   auto opened = Application::Open("bank", options.value());
@@ -605,7 +605,7 @@ TEST(ApplicationTables, ATableWithASuffixIsATableOfItsOwn) {
       {.id = 3, .name = "test_c", .suffix = "@AppMainVersion"});
   Table<std::int64_t, BAccount> of_all({.id = 4, .name = "test_d"});
   auto opened = Application::Open(
-      "test", {.server_id = 7, .app_main_version = 2, .storage = StorageKind::kMemory});
+      "test", {.server_id = 7, .app_main_version = 2, .storage = {.url = "memory:"}});
   ASSERT_TRUE(opened.ok());
   Application& app = *opened.value();
   app.AddTable(of_server);

@@ -198,7 +198,7 @@ TEST(ApplicationLiveness, BeatsForTheDaemonThatStartedIt) {
   std::array<int, 2> ends{};
   ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()));
   ASSERT_EQ(0, setenv("ZEZE_LIVENESS_FD", std::to_string(ends[1]).c_str(), 1));
-  auto opened = Application::Open("bank", {.storage = StorageKind::kMemory, .worker_threads = 1});
+  auto opened = Application::Open("bank", {.storage = {.url = "memory:"}, .worker_threads = 1});
   ASSERT_TRUE(opened.value()->Start().ok());
 
   char byte = 0;
@@ -216,7 +216,7 @@ TEST(ApplicationLiveness, BeatsForTheDaemonThatStartedIt) {
 
 TEST(ApplicationLiveness, ADescriptorThatIsNoneIsNamed) {
   ASSERT_EQ(0, setenv("ZEZE_LIVENESS_FD", "999", 1));
-  auto opened = Application::Open("bank", {.storage = StorageKind::kMemory, .worker_threads = 1});
+  auto opened = Application::Open("bank", {.storage = {.url = "memory:"}, .worker_threads = 1});
   const Result<void> started = opened.value()->Start();
   ASSERT_EQ(0, unsetenv("ZEZE_LIVENESS_FD"));
   ASSERT_FALSE(started.ok());

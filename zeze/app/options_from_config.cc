@@ -17,49 +17,25 @@
 #include "zeze/net/tls_settings.h"
 #include "zeze/registry/service/registry_agent.h"
 #include "zeze/registry/service/registry_settings.h"
-#include "zeze/storage/mariadb/mariadb_storage.h"
-#include "zeze/storage/postgres/postgres_storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze {
 
 namespace {
 
-// `check` is the part of opening the database that needs no database.
-template <typename Check>
-Result<void> SetSqlStorage(const DatabaseConfig& database, Check check,
-                           ApplicationOptions& options) {
-  options.storage_url = database.url;
-  options.storage_user = database.section.Text("UserName");
-  options.storage_password = database.section.Text("Password");
-  options.storage_connections_max = static_cast<std::size_t>(database.section.Integer("MaxActive"));
-  const Result<void> checked = check({.url = database.url});
+Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& options) {
+  const Result<StorageDriver> driver = FindStorageDriverByName(database.type);
+  if (!driver.ok()) return driver.error();
+  options.storage = {
+      .url = driver.value().UrlOf(database.url),
+      .user = database.section.Text("UserName"),
+      .password = database.section.Text("Password"),
+      .connections_max = static_cast<std::size_t>(database.section.Integer("MaxActive"))};
+  const Result<void> checked = driver.value().check(options.storage);
   if (checked.ok()) return {};
   return Error(checked.error().code(),
                fmt::format("{}: DatabaseUrl: {}", database.section.Find("DatabaseUrl").source,
                            checked.error().message()));
-}
-
-Result<void> SetStorage(const DatabaseConfig& database, ApplicationOptions& options) {
-  switch (database.type) {
-    case DatabaseType::kMemory:
-      options.storage = StorageKind::kMemory;
-      return {};
-    case DatabaseType::kRocksDb:
-      options.storage = StorageKind::kRocksDb;
-      options.storage_directory = database.url;
-      return {};
-    case DatabaseType::kPostgreSql:
-      options.storage = StorageKind::kPostgreSql;
-      return SetSqlStorage(database, &CheckPostgresOptions, options);
-    case DatabaseType::kMySql:
-      options.storage = StorageKind::kMariaDb;
-      return SetSqlStorage(database, &CheckMariaDbOptions, options);
-    default:
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("DatabaseType {} is not built into this version: use RocksDB, "
-                               "PostgreSQL or MySQL, or Memory for data that need not survive",
-                               ToString(database.type)));
-  }
 }
 
 Result<void> SetGlobalTls(const ConfigSection& section, ApplicationOptions& options) {

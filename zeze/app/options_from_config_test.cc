@@ -41,14 +41,13 @@ std::string Effect(const Config& config) {
   if (!made.ok()) return made.error().message();
   const ApplicationOptions& o = made.value();
   std::string text = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
-      o.app_main_version, static_cast<int>(o.storage), o.storage_directory, o.storage_url,
-      o.storage_user, o.storage_password, o.storage_connections_max, o.allow_unfenced_global,
-      o.lease.count(), o.worker_threads, o.critical_threads, o.scheduled_threads,
-      o.worker_queue_max, o.lane_count, o.checkpoint_period.count(), o.long_procedure.count(),
-      o.attempts_max, o.dirty_records_max, o.liveness.period.count(), o.liveness.limit.count(),
-      o.liveness.checkpoint_limit.count(), o.reuse_variable_ids, o.dirty_bytes_max,
-      o.stop_wait_max.count());
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", o.server_id,
+      o.app_main_version, o.storage.url, o.storage.user, o.storage.password,
+      o.storage.connections_max, o.allow_unfenced_global, o.lease.count(), o.worker_threads,
+      o.critical_threads, o.scheduled_threads, o.worker_queue_max, o.lane_count,
+      o.checkpoint_period.count(), o.long_procedure.count(), o.attempts_max, o.dirty_records_max,
+      o.liveness.period.count(), o.liveness.limit.count(), o.liveness.checkpoint_limit.count(),
+      o.reuse_variable_ids, o.dirty_bytes_max, o.stop_wait_max.count());
   for (const auto& global : o.globals) text += fmt::format(" {}:{}", global.host, global.port);
   if (o.global_tls) {
     text +=
@@ -141,9 +140,9 @@ TEST(OptionsFromConfigTest, TakesThePasswordFromTheEnvironment) {
   const Config config = Parse("", std::string(kPostgres) + " UserName='shop'",
                               {{"ZEZE_DATABASE_PASSWORD", "secret"}});
   const ApplicationOptions options = OptionsFromConfig(config).value();
-  EXPECT_EQ(options.storage_user, "shop");
-  EXPECT_EQ(options.storage_password, "secret");
-  EXPECT_EQ(options.storage_connections_max, 8U);
+  EXPECT_EQ(options.storage.user, "shop");
+  EXPECT_EQ(options.storage.password, "secret");
+  EXPECT_EQ(options.storage.connections_max, 8U);
 }
 
 TEST(OptionsFromConfigTest, RefusesIncompleteTlsOfGlobal) {
@@ -166,7 +165,8 @@ TEST(OptionsFromConfigTest, RefusesDatabasesThatItCannotOpen) {
   const Result<ApplicationOptions> refused =
       OptionsFromConfig(Parse("", "DatabaseType='MongoDB' DatabaseUrl='x'"));
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(), HasSubstr("MongoDB is not built into this version"));
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("DatabaseType MongoDB is not built into this program"));
 }
 
 std::string Failure(const std::string& zeze, const std::string& database) {
@@ -207,13 +207,15 @@ TEST(OptionsFromConfigTest, RefusesIncompleteTlsOfDatabases) {
   EXPECT_EQ(failure("MySql", "mysql://h/g?sslMode=verify-full&amp;serverSslCert=ca.pem"), "ok");
 }
 
-TEST(OptionsFromConfigTest, RefusesADatabaseInMemoryWithAGlobal) {
+TEST(OptionsFromConfigTest, RefusesADatabaseOfOneProcessWithAGlobal) {
   const std::string global = "GlobalCacheManagerHostNameOrAddress='127.0.0.1:5002'";
+  EXPECT_THAT(Failure(global, "DatabaseType='RocksDB'"),
+              HasSubstr("a RocksDB database belongs to one process, but a Global is configured"));
   EXPECT_THAT(Failure(global, "DatabaseType='Memory'"),
-              HasSubstr("a database in memory belongs to one process, but a Global is configured"));
+              HasSubstr("a Memory database belongs to one process, but a Global is configured"));
   EXPECT_EQ(Failure(global, kPostgres), "ok");
   const auto opened = Application::Open(
-      "test", {.storage = StorageKind::kMemory, .globals = {{.host = "127.0.0.1"}}});
+      "test", {.storage = {.url = "memory:"}, .globals = {{.host = "127.0.0.1"}}});
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code(), ErrorCode::kInvalidArgument);
 }

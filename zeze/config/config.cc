@@ -1,7 +1,6 @@
 #include "zeze/config/config.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -37,16 +36,6 @@ namespace zeze {
 namespace {
 
 using internal::Sections;
-
-constexpr std::array<std::string_view, 10> kDatabaseTypes = {
-    "Memory",  "MySql",    "SqlServer", "PostgreSQL", "Tikv",
-    "RocksDB", "DynamoDB", "Dbh2",      "Redis",      "MongoDB"};
-
-DatabaseType ParseDatabaseType(std::string_view text) {
-  const auto found = std::find(kDatabaseTypes.begin(), kDatabaseTypes.end(), text);
-  ZEZE_CHECK(found != kDatabaseTypes.end());
-  return static_cast<DatabaseType>(found - kDatabaseTypes.begin());
-}
 
 std::size_t ToSize(std::int64_t value) {
   return static_cast<std::size_t>(std::max<std::int64_t>(value, 0));
@@ -204,7 +193,6 @@ class Builder {
   }
 
   void BuildDatabases() {
-    std::map<std::string, std::string> directories;
     for (const ConfigSection& section : sections_.databases) {
       if (!section.IsSet("DatabaseType")) {
         diagnostics_.Error(section.location(),
@@ -212,34 +200,12 @@ class Builder {
                            "add DatabaseType=\"RocksDB\" or another one");
       }
       DatabaseConfig database{.name = section.name(),
-                              .type = ParseDatabaseType(section.Text("DatabaseType")),
+                              .type = section.Text("DatabaseType"),
                               .url = section.Text("DatabaseUrl"),
                               .section = section};
-      if (database.type == DatabaseType::kRocksDb) {
-        if (database.url.empty()) database.url = "db";
-        CheckRocksDb(database, directories);
-      }
       config_.databases.emplace(database.name, std::move(database));
     }
     if (config_.databases.empty()) config_.databases.try_emplace("");
-  }
-
-  void CheckRocksDb(const DatabaseConfig& database,
-                    std::map<std::string, std::string>& directories) {
-    if (!config_.global_cache_managers.empty()) {
-      Error(database.section, "DatabaseType",
-            "RocksDB belongs to one process, but GlobalCacheManagerHostNameOrAddress says that "
-            "several servers share the data",
-            "take the global cache manager out, or use a database server");
-    }
-    const std::string directory = std::filesystem::path(database.url).lexically_normal().string();
-    const auto [first, is_new] = directories.emplace(directory, database.name);
-    if (!is_new) {
-      Error(database.section, "DatabaseUrl",
-            fmt::format("databases \"{}\" and \"{}\" would both use the directory {}",
-                        first->second, database.name, directory),
-            "give each a directory of its own");
-    }
   }
 
   void BuildTables() {
@@ -440,10 +406,6 @@ void LogWarnings(const xml::Diagnostics& diagnostics) {
 }
 
 }  // namespace
-
-std::string_view ToString(DatabaseType type) {
-  return kDatabaseTypes[static_cast<std::size_t>(type)];
-}
 
 ConfigVariables ReadEnvironment() {
   ConfigVariables variables;

@@ -25,26 +25,10 @@
 
 namespace zeze {
 
-enum class DatabaseType : std::uint8_t {
-  kMemory,
-  kMySql,
-  kSqlServer,
-  kPostgreSql,
-  kTikv,
-  kRocksDb,
-  kDynamoDb,
-  kDbh2,
-  kRedis,
-  kMongoDb,
-};
-
-// As it is written in the file.
-std::string_view ToString(DatabaseType type);
-
 struct DatabaseConfig {
-  std::string name = {};  // Empty: the default database.
-  DatabaseType type = DatabaseType::kMemory;
-  std::string url = {};  // RocksDB: the directory, never empty.
+  std::string name = {};        // Empty: the default database.
+  std::string type = "Memory";  // DatabaseType: the name of a driver.
+  std::string url = {};         // RocksDB: a directory.
   ConfigSection section{ElementKind::kDatabase};
 };
 

@@ -4,19 +4,22 @@
 
 #include "zeze/app/application.h"
 #include "zeze/base/result.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze::internal {
 
 Result<void> CheckApplicationOptions(const ApplicationOptions& options) {
-  const bool in_memory = options.storage == StorageKind::kMemory;
-  if (!options.globals.empty() && (in_memory || options.storage == StorageKind::kRocksDb)) {
+  const Result<StorageDriver> driver = FindStorageDriver(options.storage.url);
+  if (!driver.ok()) return driver.error();
+  if (!options.globals.empty() && !driver.value().shared) {
     return Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("{} belongs to one process, but a Global is configured: use PostgreSQL "
-                    "or MariaDB, or remove GlobalCacheManagerHostNameOrAddress",
-                    in_memory ? "a database in memory" : "RocksDB"));
+        fmt::format("a {} database belongs to one process, but a Global is configured: use a "
+                    "database that several processes may share, or remove "
+                    "GlobalCacheManagerHostNameOrAddress",
+                    driver.value().name));
   }
-  if (options.server_id < 0 && !in_memory) {
+  if (options.server_id < 0 && driver.value().durable) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("ServerId is {}: a negative one is for processes without a database; "
                              "give this server a number of its own, from 0 to 16383",

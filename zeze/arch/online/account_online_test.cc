@@ -35,7 +35,7 @@ class AccountOnlineTest : public ::testing::Test {
  protected:
   AccountOnlineTest() : online_({.clients_max = 3}) {
     auto opened = Application::Open(
-        "test", {.server_id = 3, .storage = StorageKind::kMemory, .worker_threads = 2});
+        "test", {.server_id = 3, .storage = {.url = "memory:"}, .worker_threads = 2});
     EXPECT_TRUE(opened.ok());
     application_ = std::move(opened).value();
     online_.logins().On(LoginChange::kLogin,

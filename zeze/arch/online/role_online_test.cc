@@ -37,8 +37,7 @@ class Process {
       : online({}, {"battle.north"}), links_(links) {
     auto opened = Application::Open("test", {.server_id = 3,
                                              .app_main_version = main_version,
-                                             .storage = StorageKind::kRocksDb,
-                                             .storage_directory = directory,
+                                             .storage = {.url = "rocksdb:" + directory},
                                              .worker_threads = 2});
     EXPECT_TRUE(opened.ok());
     application_ = std::move(opened).value();

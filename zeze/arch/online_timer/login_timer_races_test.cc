@@ -171,7 +171,7 @@ TYPED_TEST(LoginTimerRacesTest, TimersThatHaveNotStartedAreRefused) {
   const RoleTimers role_timers(roles, timers);
   AccountTimers account_timers(accounts, timers);
   account_timers.offline().RegisterHandler("x", [](Transaction&, auto&) { return 0; });
-  auto opened = Application::Open("test", {.storage = StorageKind::kMemory});
+  auto opened = Application::Open("test", {.storage = {.url = "memory:"}});
   auto application = std::move(opened).value();
   application->AddModule(roles);
   application->AddModule(accounts);
@@ -200,9 +200,8 @@ TEST_F(RoleTimerRacesTest, NorAreTheySentBeforeTimersHaveStarted) {
   Timers timers(keys);
   RoleOnline roles({}, {"battle"});
   RoleTimers role_timers(roles, timers);
-  auto opened = Application::Open("test", {.server_id = 2,
-                                           .storage = StorageKind::kRocksDb,
-                                           .storage_directory = directory.path() + "/db"});
+  auto opened = Application::Open(
+      "test", {.server_id = 2, .storage = {.url = "rocksdb:" + directory.path() + "/db"}});
   auto application = std::move(opened).value();
   application->AddModule(roles);
   ASSERT_TRUE(application->Start().ok());

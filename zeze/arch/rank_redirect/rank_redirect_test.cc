@@ -39,7 +39,7 @@ struct Server {
   Server(RedirectCluster& cluster, std::int32_t id)
       : rank({.concurrent_level = kLevel, .router = &router}),
         application(std::move(Application::Open("rank", {.server_id = id,
-                                                         .storage = StorageKind::kMemory,
+                                                         .storage = {.url = "memory:"},
                                                          .worker_threads = 4,
                                                          .liveness = {.period = {}}}))
                         .value()),

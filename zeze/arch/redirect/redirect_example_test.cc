@@ -74,7 +74,7 @@ class Server {
  public:
   Server(std::int32_t server_id, std::uint16_t registry_port)
       : application_(std::move(Application::Open("wallet", {.server_id = server_id,
-                                                            .storage = StorageKind::kMemory,
+                                                            .storage = {.url = "memory:"},
                                                             .worker_threads = 4}))
                          .value()),
         agent_(io_, callbacks_, {.connector = {.host = "127.0.0.1", .port = registry_port}}),

@@ -295,7 +295,7 @@ TEST(AutoKeys, InsertsIntoTablesWithAutokey) {
   Table<Binary, BSeed> by_bytes{kRandom};
   Table<std::int64_t, BSeed> plain{kPlain};
   AutoKeys keys;
-  auto opened = Application::Open("test", {.server_id = 1, .storage = StorageKind::kMemory});
+  auto opened = Application::Open("test", {.server_id = 1, .storage = {.url = "memory:"}});
   Application& application = *opened.value();
   application.AddModule(keys);
   for (TableBase* table : std::initializer_list<TableBase*>{&by_long, &by_bytes, &plain}) {
@@ -321,7 +321,7 @@ TEST(AutoKeys, InsertsIntoTablesWithAutokey) {
 
 TEST(AutoKeys, RefusesANegativeServerId) {
   AutoKeys keys;
-  auto opened = Application::Open("test", {.server_id = -1, .storage = StorageKind::kMemory});
+  auto opened = Application::Open("test", {.server_id = -1, .storage = {.url = "memory:"}});
   ASSERT_TRUE(opened.ok());
   opened.value()->AddModule(keys);
   const Result<void> started = opened.value()->Start();
@@ -335,7 +335,7 @@ TEST(AutoKeys, RefusesSegmentsWithoutIds) {
   for (const AutoKeyOptions& options :
        {AutoKeyOptions{.segment_min = 0}, AutoKeyOptions{.segment_min = 9, .segment_max = 8}}) {
     AutoKeys keys(options);
-    auto application = Application::Open("keys", {.storage = StorageKind::kMemory}).value();
+    auto application = Application::Open("keys", {.storage = {.url = "memory:"}}).value();
     application->AddModule(keys);
     const Result<void> started = application->Start();
     ASSERT_FALSE(started.ok());
@@ -347,9 +347,8 @@ TEST(AutoKeys, Seed002NeedsNoInitialisationBeyondTheModule) {
   const TempDirectory directory;
   for (const std::int64_t first : {257, 257 + 16}) {
     AutoKeys keys;
-    auto opened = Application::Open("test", {.server_id = 1,
-                                             .storage = StorageKind::kRocksDb,
-                                             .storage_directory = directory.path() + "/db"});
+    auto opened = Application::Open(
+        "test", {.server_id = 1, .storage = {.url = "rocksdb:" + directory.path() + "/db"}});
     ASSERT_TRUE(opened.ok());
     opened.value()->AddModule(keys);
     ASSERT_TRUE(opened.value()->Start().ok());
@@ -360,7 +359,7 @@ TEST(AutoKeys, Seed002NeedsNoInitialisationBeyondTheModule) {
 
 TEST(AutoKeys, InAnApplicationMostCallsWaitForNothing) {
   AutoKeys keys;
-  auto opened = Application::Open("test", {.server_id = 3, .storage = StorageKind::kMemory});
+  auto opened = Application::Open("test", {.server_id = 3, .storage = {.url = "memory:"}});
   Application& application = *opened.value();
   application.AddModule(keys);
   ASSERT_TRUE(application.Start().ok());

@@ -40,11 +40,11 @@ class ConfiguredServer {
         Config::Parse("<zeze ServerId=\"1\" " + attributes + "/>", "zeze.xml", {}, diagnostics)
             .value());
     delay_remove.Serve(accounts);
-    application = Application::Open("test", {.storage = StorageKind::kMemory,
-                                             .worker_threads = 1,
-                                             .config = config,
-                                             .clock = &clock})
-                      .value();
+    application =
+        Application::Open(
+            "test",
+            {.storage = {.url = "memory:"}, .worker_threads = 1, .config = config, .clock = &clock})
+            .value();
     application->AddTable(accounts);
     application->AddModule(queues_);
     application->AddModule(delay_remove);
@@ -69,7 +69,7 @@ TEST(DelayRemoveConfigTest, NeedsQueuesBeforeIt) {
   for (const bool later : {false, true}) {
     Queues queues;
     DelayRemove delay_remove(queues);
-    auto application = Application::Open("test", {.storage = StorageKind::kMemory}).value();
+    auto application = Application::Open("test", {.storage = {.url = "memory:"}}).value();
     application->AddModule(delay_remove);
     if (later) application->AddModule(queues);
     const Result<void> started = application->Start();
@@ -95,7 +95,7 @@ TEST(DelayRemoveConfigTest, SlipsOfTheSetUpAreRefused) {
   first.OnJob("once", nothing);
   EXPECT_THROW(first.OnJob("once", nothing), UsageError);
 
-  auto application = Application::Open("test", {.storage = StorageKind::kMemory}).value();
+  auto application = Application::Open("test", {.storage = {.url = "memory:"}}).value();
   application->AddModule(queues);
   application->AddModule(second);
   const Result<void> started = application->Start();

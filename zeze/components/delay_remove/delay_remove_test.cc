@@ -229,7 +229,7 @@ TEST_P(DelayRemoveTest, Seed002AWalkAcrossARemovedRecordGoesOn) {
 
 TEST_P(DelayRemoveTest, Seed002NeedsNoInitialisationBeyondTheModule) {
   Result<std::unique_ptr<Application>> opened = Application::Open(
-      "test", {.server_id = 4, .storage = StorageKind::kMemory, .worker_threads = 2});
+      "test", {.server_id = 4, .storage = {.url = "memory:"}, .worker_threads = 2});
   Queues queues;
   DelayRemove delay_remove(queues, {.delay = milliseconds(1), .step_period = milliseconds(5)});
   Table<std::int64_t, BAccount> accounts{TableDescriptor{.id = 7, .name = "accounts"}};

@@ -76,7 +76,7 @@ class RankApplicationTest : public ::testing::Test {
                          }});
     auto opened = Application::Open(
         "rank",
-        {.storage = StorageKind::kMemory, .worker_threads = 4, .checkpoint_period = seconds(0)});
+        {.storage = {.url = "memory:"}, .worker_threads = 4, .checkpoint_period = seconds(0)});
     ASSERT_TRUE(opened.ok());
     application = std::move(opened).value();
     application->AddModule(rank);

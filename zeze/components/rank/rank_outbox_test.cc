@@ -90,8 +90,7 @@ struct Server {
   explicit Server(const std::string& directory,
                   const RankOptions& options = {.concurrent_level = 4})
       : rank(options),
-        application(std::move(Application::Open("rank", {.storage = StorageKind::kRocksDb,
-                                                         .storage_directory = directory,
+        application(std::move(Application::Open("rank", {.storage = {.url = "rocksdb:" + directory},
                                                          .worker_threads = 4,
                                                          .liveness = {.period = {}}}))
                         .value()) {

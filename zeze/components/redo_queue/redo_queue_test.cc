@@ -54,8 +54,8 @@ constexpr std::int32_t kFickle = 3;
 
 // The application: one account for each queue, to which tasks add the number in their parameter.
 struct Shop {
-  Shop(const std::string& directory, std::uint16_t port, StorageKind storage,
-       RedoHandlerOptions poison, bool trust, testing::RedoAlarms& alarms)
+  Shop(const std::string& database, std::uint16_t port, RedoHandlerOptions poison, bool trust,
+       testing::RedoAlarms& alarms)
       : redo({.acceptors = {{.ip = "127.0.0.1", .port = port}},
               .trust_old_clients = trust,
               .on_alarm = alarms.callback()}) {
@@ -79,8 +79,7 @@ struct Shop {
           },
           poison);
     }
-    ApplicationOptions options{.storage = storage,
-                               .storage_directory = directory,
+    ApplicationOptions options{.storage = {.url = database},
                                .worker_threads = 4,
                                .checkpoint_period = std::chrono::hours(1)};
     application = Application::Open("shop", options).value();
@@ -110,7 +109,8 @@ class RedoQueueTest : public ::testing::Test {
   ~RedoQueueTest() override { client.reset(); }
 
   void StartShop() {
-    shop = std::make_unique<Shop>(directory.File("db"), port, storage, poison, trust, shop_alarms);
+    shop =
+        std::make_unique<Shop>("rocksdb:" + directory.File("db"), port, poison, trust, shop_alarms);
     port = shop->address().port;
   }
   // As after a crash: what was not saved is gone.
@@ -163,7 +163,6 @@ class RedoQueueTest : public ::testing::Test {
   static std::int64_t Sum(std::int64_t to) { return to * (to + 1) / 2; }
 
   TempDirectory directory;
-  StorageKind storage = StorageKind::kRocksDb;
   RedoHandlerOptions poison = {.attempts_max = 3};
   bool trust = false;
   std::uint16_t port = 0;
@@ -247,7 +246,7 @@ TEST_F(RedoQueueTest, Seed002TypeAndParameterAreTheApplicationsOwn) {
     seen = {param.balance};
     return true;
   });
-  auto other = Application::Open("other", {.storage = StorageKind::kMemory}).value();
+  auto other = Application::Open("other", {.storage = {.url = "memory:"}}).value();
   other->AddModule(redo);
   ASSERT_TRUE(other->Start().ok());
   auto store = RedoStore::Open({.directory = directory.File("beans")}).value();
@@ -281,7 +280,7 @@ TEST_F(RedoQueueTest, Seed002OneServerServesSeveralQueuesAndClients) {
 
 TEST_F(RedoQueueTest, Seed002TheServerIsMadeAndStartedWithItsApplication) {
   RedoQueueServer nowhere;
-  auto other = Application::Open("other", {.storage = StorageKind::kMemory}).value();
+  auto other = Application::Open("other", {.storage = {.url = "memory:"}}).value();
   other->AddModule(nowhere);
 
   const Result<void> started = other->Start();
@@ -302,14 +301,14 @@ TEST(RedoQueueServerSetUp, SlipsAreRefusedWithASentence) {
   server.Register("q", 1, yes);
   EXPECT_THROW(server.Register("q", 1, yes), UsageError);
   {
-    auto application = Application::Open("redo", {.storage = StorageKind::kMemory}).value();
+    auto application = Application::Open("redo", {.storage = {.url = "memory:"}}).value();
     application->AddModule(server);
     const Result<void> started = application->Start();
     ASSERT_FALSE(started.ok());
     EXPECT_THAT(started.error().message(), ::testing::HasSubstr("batch_max is 0"));
   }
   RedoQueueServer good({.acceptors = {{.port = 0}}});
-  auto application = Application::Open("redo", {.storage = StorageKind::kMemory}).value();
+  auto application = Application::Open("redo", {.storage = {.url = "memory:"}}).value();
   application->AddModule(good);
   ASSERT_TRUE(application->Start().ok());
   EXPECT_THROW(good.Register("late", 1, yes), UsageError);

@@ -635,7 +635,7 @@ TEST(TimersSetUp, SlipsAreRefusedWithASentence) {
   EXPECT_THROW(timers.CancelLocal(1), UsageError);
   EXPECT_THROW(timers.AwaitLoaded(1s), UsageError);
 
-  auto application = Application::Open("timers", {.storage = StorageKind::kMemory}).value();
+  auto application = Application::Open("timers", {.storage = {.url = "memory:"}}).value();
   application->AddModule(keys);
   ASSERT_TRUE(application->Start().ok());
   testing::CapturedLog log;
@@ -651,7 +651,7 @@ TEST(TimersSetUp, StartNamesAnOptionThatIsOutOfRange) {
   const auto refused = [](TimersOptions options) {
     AutoKeys keys;
     Timers timers(keys, std::move(options));
-    auto application = Application::Open("timers", {.storage = StorageKind::kMemory}).value();
+    auto application = Application::Open("timers", {.storage = {.url = "memory:"}}).value();
     application->AddModule(keys);
     application->AddModule(timers);
     const Result<void> started = application->Start();
@@ -674,7 +674,7 @@ TEST_F(TimersTest, WhatComesTooLateOrIsEmptyIsRefused) {
 TEST_F(TimersTest, NeedsAutoKeys) {
   AutoKeys keys;
   Timers timers(keys);
-  auto opened = Application::Open("test", {.storage = StorageKind::kMemory});
+  auto opened = Application::Open("test", {.storage = {.url = "memory:"}});
   opened.value()->AddModule(timers);
   EXPECT_THAT(opened.value()->Start().error().message(), HasSubstr("need the module AutoKeys"));
 }

@@ -294,10 +294,8 @@ inline constexpr Setting kZezeSettings[] = {
 inline constexpr Setting kDatabaseSettings[] = {
     {.name = "Name", .default_value = "", .help = "empty: the default database"},
     {.name = "DatabaseType",
-     .kind = kChoice,
      .default_value = "Memory",
-     .help = "required; Memory, RocksDB, PostgreSQL and MySql can be opened by this version",
-     .choices = "Memory MySql SqlServer PostgreSQL Tikv RocksDB DynamoDB Dbh2 Redis MongoDB"},
+     .help = "required; a driver that the program has: Memory, RocksDB, PostgreSQL, MySql"},
     {.name = "DatabaseUrl",
      .default_value = "",
      .help = "RocksDB: a directory, db if empty; others: their connection text"},

@@ -13,10 +13,10 @@ namespace zeze {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Galera, StorageConformanceTest,
-                         testing::Values(StorageDriver{
+                         testing::Values(DriverUnderTest{
                              "galera",
                              [] { return std::make_unique<MariaDbHome>(SharedGaleraCluster()); }}),
-                         StorageDriverName);
+                         DriverUnderTestName);
 
 INSTANTIATE_TEST_SUITE_P(
     Galera, FenceConformanceTest,

@@ -15,7 +15,6 @@
 #include "zeze/storage/mariadb/mariadb_connection.h"
 #include "zeze/storage/mariadb/mariadb_dialect.h"
 #include "zeze/storage/mariadb/mariadb_flush.h"
-#include "zeze/storage/mariadb/mariadb_home.h"
 #include "zeze/storage/mariadb/mariadb_nodes.h"
 #include "zeze/storage/mariadb/mariadb_tables.h"
 #include "zeze/storage/sql/database_home.h"

@@ -15,6 +15,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/sql/sql_options.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze {
 
@@ -29,5 +30,11 @@ Result<std::unique_ptr<Storage>> OpenMariaDbStorage(const MariaDbOptions& option
 // The part of OpenMariaDbStorage that needs no database: whether the address can be meant. Errors:
 // kInvalidArgument.
 Result<void> CheckMariaDbOptions(const MariaDbOptions& options);
+
+// The copies of the database, for operators. Connects to the first host of the address. Not for
+// Galera clusters, whose nodes are one copy.
+Result<std::unique_ptr<DatabaseHome>> OpenMariaDbHome(const MariaDbOptions& options);
+
+StorageDriver MariaDbStorageDriver();
 
 }  // namespace zeze

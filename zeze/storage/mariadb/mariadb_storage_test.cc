@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "zeze/storage/mariadb/mariadb_home.h"
 #include "zeze/storage/mariadb/mariadb_home_for_test.h"
 #include "zeze/storage/sql/copies_for_test.h"
+#include "zeze/storage/sql/database_home.h"
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/fence_conformance.h"
@@ -22,10 +22,10 @@ namespace zeze {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(MariaDb, StorageConformanceTest,
-                         testing::Values(StorageDriver{
+                         testing::Values(DriverUnderTest{
                              "mariadb",
                              [] { return std::make_unique<MariaDbHome>(SharedMariaDbServer()); }}),
-                         StorageDriverName);
+                         DriverUnderTestName);
 
 INSTANTIATE_TEST_SUITE_P(
     MariaDb, FenceConformanceTest,

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze {
 
@@ -32,5 +33,8 @@ void BecomeAnotherCopy(MemoryDatabase& database);
 //
 // One mutex guards a whole database; it is held for the work on the maps, never for a callback.
 std::unique_ptr<Storage> OpenMemoryStorage(std::shared_ptr<MemoryDatabase> database = nullptr);
+
+// "memory:": a database of its own for each storage.
+StorageDriver MemoryStorageDriver();
 
 }  // namespace zeze

@@ -17,9 +17,9 @@ class MemoryHome final : public StorageHome {
 };
 
 INSTANTIATE_TEST_SUITE_P(Memory, StorageConformanceTest,
-                         testing::Values(StorageDriver{
+                         testing::Values(DriverUnderTest{
                              "memory", [] { return std::make_unique<MemoryHome>(); }}),
-                         StorageDriverName);
+                         DriverUnderTestName);
 
 class FencedMemoryHome final : public FencedHome {
  public:

@@ -15,7 +15,6 @@
 #include "zeze/storage/postgres/postgres_connection.h"
 #include "zeze/storage/postgres/postgres_dialect.h"
 #include "zeze/storage/postgres/postgres_flush.h"
-#include "zeze/storage/postgres/postgres_home.h"
 #include "zeze/storage/sql/database_home.h"
 #include "zeze/storage/sql/flush_lane.h"
 #include "zeze/storage/sql/sql_connection.h"

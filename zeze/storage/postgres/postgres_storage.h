@@ -15,6 +15,7 @@
 #include "zeze/base/result.h"
 #include "zeze/storage/sql/sql_options.h"
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze {
 
@@ -27,5 +28,10 @@ Result<std::unique_ptr<Storage>> OpenPostgresStorage(const PostgresOptions& opti
 // The part of OpenPostgresStorage that needs no database: whether the address can be meant. Errors:
 // kInvalidArgument.
 Result<void> CheckPostgresOptions(const PostgresOptions& options);
+
+// The copies of the database, for operators. Connects to the first host of the address.
+Result<std::unique_ptr<DatabaseHome>> OpenPostgresHome(const PostgresOptions& options);
+
+StorageDriver PostgresStorageDriver();
 
 }  // namespace zeze

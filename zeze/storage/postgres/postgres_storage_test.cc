@@ -10,8 +10,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "zeze/storage/postgres/postgres_home.h"
 #include "zeze/storage/sql/copies_for_test.h"
+#include "zeze/storage/sql/database_home.h"
 #include "zeze/storage/testing/conformance.h"
 #include "zeze/storage/testing/database_server.h"
 #include "zeze/storage/testing/fence_conformance.h"
@@ -32,9 +32,9 @@ class PostgresHome final : public StorageHome {
 };
 
 INSTANTIATE_TEST_SUITE_P(Postgres, StorageConformanceTest,
-                         testing::Values(StorageDriver{
+                         testing::Values(DriverUnderTest{
                              "postgres", [] { return std::make_unique<PostgresHome>(); }}),
-                         StorageDriverName);
+                         DriverUnderTestName);
 
 class FencedPostgresHome final : public FencedHome {
  public:

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "zeze/storage/storage.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze {
 
@@ -59,5 +60,8 @@ struct RocksDbOptions {
 // there and create_if_missing is off), kInUse (names the process that has it open), kUnavailable
 // (no permission, no room), kCorrupt.
 Result<std::unique_ptr<Storage>> OpenRocksDbStorage(const RocksDbOptions& options);
+
+// "rocksdb:" and the directory; without one it is "db".
+StorageDriver RocksDbStorageDriver();
 
 }  // namespace zeze

@@ -36,9 +36,9 @@ class RocksDbHome final : public StorageHome {
 INSTANTIATE_TEST_SUITE_P(
     RocksDb, StorageConformanceTest,
     testing::Values(
-        StorageDriver{"rocksdb", [] { return std::make_unique<RocksDbHome>(64 << 20); }},
-        StorageDriver{"rocksdb_tiny_memtables", [] { return std::make_unique<RocksDbHome>(1); }}),
-    StorageDriverName);
+        DriverUnderTest{"rocksdb", [] { return std::make_unique<RocksDbHome>(64 << 20); }},
+        DriverUnderTest{"rocksdb_tiny_memtables", [] { return std::make_unique<RocksDbHome>(1); }}),
+    DriverUnderTestName);
 
 class RocksDbStorageTest : public testing::Test {
  protected:

@@ -15,6 +15,7 @@
 #include "zeze/storage/sql/retry_pause.h"
 #include "zeze/storage/sql/sql_connection.h"
 #include "zeze/storage/sql/sql_dialect.h"
+#include "zeze/storage/storage_driver.h"
 
 namespace zeze {
 namespace {
@@ -157,6 +158,15 @@ Result<void> DatabaseHome::Adopt(std::int64_t margin) {
                     " marker = ''",
                     facts.identity, margin)};
   });
+}
+
+Result<std::unique_ptr<DatabaseHome>> OpenDatabaseHome(const std::string& url) {
+  const Result<StorageDriver> driver = FindStorageDriver(url);
+  if (!driver.ok()) return driver.error();
+  if (driver.value().open_home != nullptr) return driver.value().open_home({.url = url});
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("a {} database belongs to one process: it has no copies", driver.value().name));
 }
 
 }  // namespace zeze

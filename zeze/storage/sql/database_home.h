@@ -63,4 +63,7 @@ class DatabaseHome {
   const SqlDialect& dialect_;
 };
 
+// The copy that the address names. Errors: kInvalidArgument, kUnavailable.
+Result<std::unique_ptr<DatabaseHome>> OpenDatabaseHome(const std::string& url);
+
 }  // namespace zeze

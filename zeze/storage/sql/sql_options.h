@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "zeze/storage/storage_driver.h"
+
 namespace zeze {
 
 struct SqlOptions {
@@ -47,5 +49,13 @@ struct SqlOptions {
   // always gets arrays.
   bool bulk = true;
 };
+
+// The same with the defaults for everything else.
+inline SqlOptions SqlOptionsOf(const StorageAddress& address) {
+  return {.url = address.url,
+          .user = address.user,
+          .password = address.password,
+          .connections_max = address.connections_max};
+}
 
 }  // namespace zeze

@@ -4,7 +4,8 @@
 //
 //   class MyHome final : public StorageHome { ... };
 //   INSTANTIATE_TEST_SUITE_P(My, StorageConformanceTest,
-//                            testing::Values(StorageDriver{"my", MakeMyHome}), StorageDriverName);
+//                            testing::Values(DriverUnderTest{"my", MakeMyHome}),
+//                            DriverUnderTestName);
 
 #pragma once
 
@@ -35,20 +36,20 @@ class StorageHome {
   virtual Result<std::unique_ptr<Storage>> Open() = 0;
 };
 
-struct StorageDriver {
+struct DriverUnderTest {
   std::string name;
   std::function<std::unique_ptr<StorageHome>()> make_home;
 };
 
-inline std::ostream& operator<<(std::ostream& out, const StorageDriver& driver) {
+inline std::ostream& operator<<(std::ostream& out, const DriverUnderTest& driver) {
   return out << driver.name;
 }
 
-inline std::string StorageDriverName(const testing::TestParamInfo<StorageDriver>& info) {
+inline std::string DriverUnderTestName(const testing::TestParamInfo<DriverUnderTest>& info) {
   return info.param.name;
 }
 
-class StorageConformanceTest : public testing::TestWithParam<StorageDriver> {
+class StorageConformanceTest : public testing::TestWithParam<DriverUnderTest> {
  protected:
   using Row = std::pair<std::string, std::string>;
   using Rows = std::vector<Row>;

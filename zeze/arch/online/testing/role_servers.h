@@ -174,7 +174,7 @@ class RoleServers final : public DirectSender {
       : RoleServers(count, Options{.online = options, .prepare = std::move(prepare)}) {}
   RoleServers(std::size_t count, const Options& options) : life_(count, 0), lives_(count) {
     // One worker: what was posted before a barrier has run when the barrier has.
-    auto opened = Application::Open("test", {.storage = StorageKind::kMemory,
+    auto opened = Application::Open("test", {.storage = {.url = "memory:"},
                                              .worker_threads = 1,
                                              .checkpoint_period = std::chrono::seconds(0),
                                              .liveness = {.period = std::chrono::seconds(0)},

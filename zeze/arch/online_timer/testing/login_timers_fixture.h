@@ -83,8 +83,7 @@ struct TimedServer {
     // One worker: what was posted before a barrier has run when the barrier has.
     auto opened = Application::Open(
         "timed", {.server_id = setup.server_id,
-                  .storage = setup.memory ? StorageKind::kMemory : StorageKind::kRocksDb,
-                  .storage_directory = directory + "/db",
+                  .storage = {.url = setup.memory ? "memory:" : "rocksdb:" + directory + "/db"},
                   .worker_threads = 1,
                   .checkpoint_period = std::chrono::nanoseconds(0),
                   .liveness = {.period = std::chrono::nanoseconds(0)},

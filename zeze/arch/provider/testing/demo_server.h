@@ -173,7 +173,7 @@ class DemoServer {
   DemoServer(TestRegistry& registry, DemoOptions options)
       : io_({.name = "server-io"}), agent_(registry.NewAgent()) {
     auto opened = Application::Open("demo", {.server_id = options.server_id,
-                                             .storage = StorageKind::kMemory,
+                                             .storage = {.url = "memory:"},
                                              .worker_threads = options.worker_threads});
     EXPECT_TRUE(opened.ok());
     application_ = std::move(opened).value();

@@ -234,7 +234,7 @@ class RedirectServer {
  private:
   static std::unique_ptr<Application> OpenApplication(std::int32_t server_id) {
     auto opened = Application::Open("bank", {.server_id = server_id,
-                                             .storage = StorageKind::kMemory,
+                                             .storage = {.url = "memory:"},
                                              .worker_threads = 8,
                                              .liveness = {.period = {}}});
     EXPECT_TRUE(opened.ok());

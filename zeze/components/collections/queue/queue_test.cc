@@ -407,8 +407,10 @@ class ServerQueueTest : public ::testing::Test {
   };
   std::unique_ptr<Server> StartServer(std::int32_t id) {
     auto server = std::make_unique<Server>();
-    Result<std::unique_ptr<Application>> opened = Application::Open(
-        "test", {.server_id = id, .storage_directory = directory.File("db"), .worker_threads = 2});
+    Result<std::unique_ptr<Application>> opened =
+        Application::Open("test", {.server_id = id,
+                                   .storage = {.url = "rocksdb:" + directory.File("db")},
+                                   .worker_threads = 2});
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     server->application = std::move(opened).value();
     server->application->AddModule(server->queues);

@@ -82,8 +82,7 @@ struct TimerServer {
     }
     Result<std::unique_ptr<Application>> opened = Application::Open(
         "timers", {.server_id = setup.server_id,
-                   .storage = setup.memory ? StorageKind::kMemory : StorageKind::kRocksDb,
-                   .storage_directory = directory + "/db",
+                   .storage = {.url = setup.memory ? "memory:" : "rocksdb:" + directory + "/db"},
                    .worker_threads = 4,
                    .checkpoint_period = std::chrono::nanoseconds(0),
                    .liveness = {.period = std::chrono::nanoseconds(0)},
