@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <tuple>
 #include <vector>
 
@@ -149,6 +150,33 @@ TEST_F(CacheTest, RecordsMayBeEvictedBeforeTheirCheckpointHasEnded) {
   EXPECT_TRUE(engine->CheckpointNow().ok());
 
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(i, Read(accounts, i));
+}
+
+// A transaction reads a record that is being saved. The record is saved and evicted before the log
+// of that transaction, which names it, is read: there is nothing left to save of it.
+TEST_F(CacheTest, AnEvictedRecordThatALogStillNamesStaysStored) {
+  durable_ledger = true;  // Groups: reads of unsaved records are logged.
+  account_options.cache_capacity = 50;
+  options.on_checkpoint_step = [this, read = false, evicted = false](CheckpointStep step) mutable {
+    if (step == CheckpointStep::kEncoded && !std::exchange(read, true)) {
+      EXPECT_EQ(0, engine->CallApart("read and write", [&](Transaction& tx) -> std::int64_t {
+        accounts.Put(tx, 2, BAccount{.balance = accounts.Get(tx, 1)->balance + 1, .owner = {}});
+        return 0;
+      }));
+    }
+    if (step == CheckpointStep::kMarkedClean && !std::exchange(evicted, true)) Evict(1);
+  };
+  Open();
+  ASSERT_EQ(0, Put(accounts, 1, 10));
+
+  ASSERT_TRUE(engine->CheckpointNow().ok());
+  ASSERT_EQ(10, Stored(accounts, 1));
+  ASSERT_FALSE(accounts.ReadCached(1)) << "it was to be evicted";
+  ASSERT_TRUE(engine->CheckpointNow().ok());
+
+  EXPECT_EQ(11, Stored(accounts, 2));
+  EXPECT_EQ(10, Stored(accounts, 1));
+  EXPECT_EQ(10, Read(accounts, 1));
 }
 
 // --- records in use ---

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -336,6 +337,53 @@ TEST_F(ProtocolTest, Hole15ACutAtAnyInstructionOfAReduceLosesNothing) {
     EXPECT_EQ(value, Stored(accounts, 1)) << "cut behind instruction " << n;
     // Either the cut takes the Reduce along, or the Reduce's own one does.
     EXPECT_LE(drains, drained + 2) << "cut behind instruction " << n;
+  }
+}
+
+// A record that is clean, though a log still names it, loses its right while that log is read.
+// Another server saves it then: it must not be written again, whatever it looked like in between.
+TEST_F(ProtocolTest, ACleanRecordThatIsGivenUpIsNotWrittenAgain) {
+  if (ZEZE_SINGLE_STEP == 0) GTEST_SKIP() << "no single steps here";
+  options.clock = &clock;
+  auto dirty_read_due = std::make_shared<std::atomic<bool>>(false);
+  options.on_checkpoint_step = [this, dirty_read_due](CheckpointStep step) {
+    if (step != CheckpointStep::kEncoded || !dirty_read_due->exchange(false)) return;
+    EXPECT_EQ(0, engine->CallApart("read unsaved", [&](Transaction& tx) -> std::int64_t {
+      accounts.Put(tx, 2, BAccount{.balance = accounts.Get(tx, 1)->balance, .owner = {}});
+      return 0;
+    }));
+  };
+  OpenShared();
+  const std::string key = GlobalKey(accounts, 1);
+  bool stopped = true;
+  for (std::size_t n = 1; stopped && !HasFailure(); ++n) {
+    const auto value = static_cast<std::int64_t>(n);
+    ASSERT_EQ(0, Put(accounts, 1, value));
+    *dirty_read_due = true;
+    ASSERT_TRUE(engine->CheckpointNow().ok());
+    ASSERT_EQ(value, Stored(accounts, 1));
+
+    testing::SingleStep step(n);
+    std::thread reducer([&] {
+      static_cast<void>(accounts.ReadCached(1));  // Takes a context, which needs a lock.
+      step.Begin();
+      const auto reduced = engine->Reduce(key, Right::kInvalid);
+      step.End();
+      EXPECT_TRUE(reduced.ok());
+    });
+    stopped = step.AwaitStop();
+    Store(accounts, 1, -value);  // The next owner.
+    std::atomic<bool> done = false;
+    std::thread checkpoint([&] {
+      EXPECT_TRUE(engine->CheckpointNow().ok());
+      done = true;
+    });
+    GiveChance([&] { return done.load(); });  // It may have to wait for the lock.
+    step.GoOn();
+    reducer.join();
+    checkpoint.join();
+    EXPECT_TRUE(engine->CheckpointNow().ok());
+    EXPECT_EQ(-value, Stored(accounts, 1)) << "given up behind instruction " << n;
   }
 }
 

@@ -226,6 +226,7 @@ Access* Transaction::Open(TableBase& table, Record& record, bool for_write, bool
     if (copied) value = table.values().fetch(context_.participant, record);
     if (record.word.load(std::memory_order_acquire) == word) break;
     if (copied) table.values().dispose(context_.participant, value);
+    value = nullptr;  // An unreadable record has none.
   }
   if (!pinned) context_.pins.Add(&record);
   // After the pin: whoever clears this and looks for pins then finds it (Cache::Sweep).

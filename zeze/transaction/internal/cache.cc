@@ -276,7 +276,10 @@ Cache::Eviction Cache::TryEvict(Context& context, TableBase& table, Record& reco
     return unsaved ? Eviction::kUnsaved : Eviction::kInUse;
   }
   parts_.versions.NoteEvicted(Word::Version(word));
-  record.word.store(Word::Make(context.NextVersion(), Word::RightOf(word), true) | Word::kDead,
+  const std::uint64_t version = context.NextVersion();
+  // A log may still name it: what is dead has nothing to be saved.
+  record.flushed_version.store(version, std::memory_order_relaxed);
+  record.word.store(Word::Make(version, Word::RightOf(word), true) | Word::kDead,
                     std::memory_order_release);
   // A right that somebody is waiting for comes to the dead record, and nobody can use it: Global
   // believes at most too much. Waiting for it here would keep the other records.

@@ -32,10 +32,15 @@ void DependencyGraph::Take(const CommitLog::Entry& entry) {
   if (entry.ticket() != nullptr) Attach(root, entry.ticket());
 }
 
-// A record that is clean by now is in the storage with all it depended on: no tie any more.
+// A record that is clean by now is in the storage with all it depended on: no tie any more. Looked
+// at under its lock: a right that is lowered gives a clean record a new version in two steps, and
+// between them it looks unsaved. It would be written later, over what its next owner has saved.
 std::uint32_t DependencyGraph::NodeOf(Record* record) {
   if (record->node != 0) return record->node;
-  if (!record->Dirty(record->word.load(std::memory_order_acquire))) return 0;
+  const std::uint64_t word = LockRecord(*record);
+  const bool dirty = record->Dirty(word);
+  UnlockRecord(*record, word);
+  if (!dirty) return 0;
   std::uint32_t node = 0;
   if (free_nodes_.empty()) {
     node = static_cast<std::uint32_t>(nodes_.size());

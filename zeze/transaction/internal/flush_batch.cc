@@ -36,7 +36,8 @@ void FlushBatch::Add(Participant& by, Record& record, std::uint64_t cut) {
   TableBase& table = *tables_[record.table_index];
   const std::uint64_t word = LockRecord(record);
   const bool replaced = record.write_epoch > cut;
-  const bool nothing = replaced && record.aside == 0;  // Clean at the cut, written after it.
+  // Clean, or clean at the cut and written after it: its row may be another server's by now.
+  const bool nothing = !record.Dirty(word) || (replaced && record.aside == 0);
   const ValueHeader* value =
       replaced ? record.aside_value() : record.value.load(std::memory_order_relaxed);
   ValueHeader* copy = nullptr;

@@ -287,11 +287,15 @@ void RecordLoader::ForEachRight(FunctionRef<void(std::string_view global_key, Ri
       records.clear();
       context->participant.Enter();
       table->cache().records.Snapshot(context->participant, shard, records);
-      for (const Record* record : records) {
-        const std::uint64_t word = record->word.load(std::memory_order_acquire);
+      for (Record* record : records) {
+        // Under the lock: a record that is being loaded looks unsaved for an instant, and announced
+        // with Modify it would contradict the server that has it.
+        const std::uint64_t word = LockRecord(*record);
+        const bool dirty = record->Dirty(word);
+        UnlockRecord(*record, word);
         if (Word::Dead(word)) continue;
         // Only Modify leaves something unsaved.
-        const Right right = record->Dirty(word) ? Right::kModify : Word::RightOf(word);
+        const Right right = dirty ? Right::kModify : Word::RightOf(word);
         if (right == Right::kInvalid) continue;
         visit(table->GlobalKey(*record), right);
       }
