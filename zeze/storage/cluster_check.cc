@@ -159,17 +159,16 @@ Result<std::int32_t> CheckShards(const std::optional<ClusterRow>& row, std::int3
                              start.shards, ShardCount(shards), shards, start.shards));
   }
   if (start.shard >= shards) {
-    return Error(ErrorCode::kIncompatible,
-                 known ? fmt::format(
-                             "this Global was started with --shard {}, but the cluster in this "
-                             "database has {}, numbered from 0: stop all servers and run \"zeze "
-                             "cluster shards {}\" if it shall have more",
-                             start.shard, ShardCount(shards), start.shard + 1)
-                       : fmt::format(
-                             "this Global was started with --shard {} on a database whose cluster "
-                             "does not know its number of shards yet: start all Globals of a new "
-                             "cluster with --shards {} (or how many there will be)",
-                             start.shard, start.shard + 1));
+    return Error(
+        ErrorCode::kIncompatible,
+        known ? fmt::format("this Global was started with --shard {}, but the cluster in this "
+                            "database has {}, numbered from 0: stop all servers and run \"zeze "
+                            "cluster shards {}\" if it shall have more",
+                            start.shard, ShardCount(shards), start.shard + 1)
+              : fmt::format("this Global was started with --shard {} on a database whose cluster "
+                            "does not know its number of shards yet: start all Globals of a new "
+                            "cluster with --shards {} (or how many there will be)",
+                            start.shard, start.shard + 1));
   }
   return shards;
 }

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>

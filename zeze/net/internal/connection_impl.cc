@@ -320,8 +320,8 @@ void ConnectionImpl::FinishClose() {
 }
 
 // Service::Stop waits until every connection has left, and the executor may be destroyed as soon as
-// it returns. So a connection leaves when its last event has run and when this loop, which may still
-// be inside Post while that event runs, has let go of the executor.
+// it returns. So a connection leaves when its last event has run and when this loop, which may be
+// inside Post while that event runs, has let go of the executor.
 void ConnectionImpl::LeaveService() {
   if (holds_service_.fetch_sub(1) == 1) service_->Remove(*this);
 }

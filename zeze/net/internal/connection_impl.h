@@ -221,7 +221,7 @@ class ConnectionImpl final : public Connection,
   std::atomic<bool> explained_ = false;  // The reason of the failure needs no addition.
   bool finished_ = false;
   std::atomic<int> holds_service_ = 2;  // The last event, and the loop that posts it.
-  bool reading_ = false;         // Input is wanted.
+  bool reading_ = false;                // Input is wanted.
   bool readable_ = false;        // There may be unread input, and no further news of it comes.
   bool read_on_posted_ = false;  // And the loop will come back to it.
   bool ending_ = false;          // The end of the input may stand behind it.
