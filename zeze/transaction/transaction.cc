@@ -133,7 +133,8 @@ inline std::int64_t Transaction::RunOnce(ProcedureName name, ProcedureBody body,
 }
 
 inline Outcome Transaction::Finish(std::int64_t code) {
-  // Without the durable actions, which it loses now, the last parts cannot be repeated alone.
+  // A rollback drops the AfterDurable actions. Repeating only the last parts would not bring those
+  // of the body back, so the body must be repeated too.
   if (code != result_code::kSuccess && !run_.ended()) ending_ = false;
   return run_.Finish(code);
 }

@@ -281,8 +281,9 @@ Cache::Eviction Cache::TryEvict(Context& context, TableBase& table, Record& reco
   record.flushed_version.store(version, std::memory_order_relaxed);
   record.word.store(Word::Make(version, Word::RightOf(word), true) | Word::kDead,
                     std::memory_order_release);
-  // A right that somebody is waiting for comes to the dead record, and nobody can use it: Global
-  // believes at most too much. Waiting for it here would keep the other records.
+  // Blocks until Global has answered, and before that until an Acquire for this key that is under
+  // way has ended: its right comes to the dead record, where nobody can use it, and is given back
+  // with the record's own.
   if (parts_.coherence != nullptr && !table.memory() && Word::RightOf(word) != Right::kInvalid) {
     parts_.coherence->Release(table.GlobalKey(record));
   }

@@ -77,6 +77,8 @@ inline Outcome Commit::FinishFailed() {
 // (rule 14); made of unsaved data of a durable table it waits for that like its writer (rule 15).
 inline Outcome Commit::FinishUnwritten(Outcome outcome) {
   const bool checked = outcome == Outcome::kRolledBack || serializable;
+  // Before the epoch is announced, because it decides whether one is needed. A record that is saved
+  // and evicted in between fails the validation.
   if (checked && checkpoint_.groups()) FindDirtyReads();
   const bool waits = durable || actions.HasDurable();
   const std::uint64_t epoch = waits ? checkpoint_.Announce(context_) : 0;
@@ -241,6 +243,9 @@ inline Outcome Commit::Write() {
     Fail(result_code::kException, e.what());
     return FinishFailed();
   }
+  // Locks, then epoch: whoever reads or overwrites this has seen the new words, so it announces this
+  // epoch or a later one, and no cut has the effect without its cause. Epoch, then validation: what
+  // the cut of this epoch contains was still true in it (rule 10).
   if (!LockWrites()) return Outcome::kConflict;
   const std::uint64_t epoch = checkpoint_.Announce(context_);
   culprit = FirstInvalidAtCommit();
