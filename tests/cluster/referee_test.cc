@@ -166,6 +166,19 @@ TEST_F(RefereeTest, OnlyTheFirstOfTwoGlobalsIsRefused) {
   ExpectRefused(*global, {"--shards 2", "1 shard of Global", "zeze cluster shards 2"});
 }
 
+// It does not wait for the one that is not there, and does not take its silence for the cause.
+TEST_F(RefereeTest, AGlobalTooManyIsRefusedAlthoughItDoesNotAnswer) {
+  const std::string url = NewDatabase();
+  const Process global = StartGlobal(url, 0, 1);
+  const Process server = Ready(StartServer(1, url, PortOf(*global)));
+
+  const Process refused = StartServer(2, url, fmt::format("{},{}", PortOf(*global), FreePort()));
+  ExpectRefused(*refused, {"this server is configured with 2 Globals, but the cluster in this "
+                           "database has 1 shard of Global",
+                           "zeze cluster shards 2"});
+  Stop(*server);
+}
+
 TEST_F(RefereeTest, AServerWithoutAGlobalIsRefusedBesideOthersAndTheOtherWayRound) {
   const std::string url = NewDatabase();
   const Process global = StartGlobal(url, 0, 0);

@@ -277,11 +277,13 @@ void GlobalServer::Yielded(Time now, SessionId id, const YieldMark& mark) {
 
 void GlobalServer::TellStuck(const Session& session) {
   Tell(AlertKind::kStuck, session,
-       fmt::format("renews its lease, but has not answered for {} ms while others wait for its "
-                   "records: it cannot save, or hangs. Look at its log and at locks in the "
-                   "database. `zeze admin cleanup --server {}` takes its rights away; what it has "
-                   "not saved is lost then",
-                   Milliseconds(options_.reduce_timeout), session.server_id));
+       fmt::format(
+           "renews its lease, but has not answered for {} ms while others wait for its "
+           "records: it cannot save, or hangs. Look at its log and at locks in the "
+           "database. An operator takes its rights away with `zeze admin cleanup {} --global "
+           "HOST:PORT --key YOUR.key --reason \"...\"`, after the delay and the approvals that "
+           "this Global asks for; what it has not saved is lost then",
+           Milliseconds(options_.reduce_timeout), session.server_id));
 }
 
 }  // namespace zeze::global

@@ -17,6 +17,10 @@
 namespace zeze {
 
 std::string UnsavedText(std::uint64_t records, std::uint64_t bytes) {
+  // Threads report the records that they have written in batches, and their room in bytes before.
+  if (records == 0 && bytes > 0) {
+    return fmt::format("some records (at most {} bytes) that are not saved", bytes);
+  }
   return fmt::format("about {} records (at most {} bytes) that are not saved", records, bytes);
 }
 

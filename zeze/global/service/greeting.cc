@@ -21,6 +21,7 @@
 #include "zeze/net/rpc.h"
 #include "zeze/net/service.h"
 #include "zeze/storage/cluster.h"
+#include "zeze/storage/cluster_check.h"
 #include "zeze/storage/fence.h"
 
 namespace zeze::global {
@@ -132,6 +133,15 @@ Result<void> Check(const GlobalClientOptions& options, std::size_t place,
 }  // namespace
 
 Result<void> Greet(IoThreads& io, const GlobalClientOptions& options, Fence& fence) {
+  // A Global too many in the list would be waited for, and its silence taken for the
+  // cause. The start compares once more, in the transaction that counts.
+  const Result<std::optional<ClusterRow>> known = fence.Cluster();
+  if (!known.ok()) return known.error();
+  if (known.value().has_value()) {
+    const FenceStartOptions listed{.shards = static_cast<std::int32_t>(options.shards.size()),
+                                   .makes_cluster = true};
+    if (Result<void> fits = CheckCluster(known.value(), listed); !fits.ok()) return fits;
+  }
   std::vector<std::unique_ptr<Visit>> visits;
   visits.reserve(options.shards.size());
   for (std::size_t place = 0; place < options.shards.size(); ++place) {

@@ -243,9 +243,9 @@ inline Outcome Commit::Write() {
     Fail(result_code::kException, e.what());
     return FinishFailed();
   }
-  // Locks, then epoch: whoever reads or overwrites this has seen the new words, so it announces this
-  // epoch or a later one, and no cut has the effect without its cause. Epoch, then validation: what
-  // the cut of this epoch contains was still true in it (rule 10).
+  // Locks, then epoch: whoever reads or overwrites this has seen the new words, so it announces
+  // this epoch or a later one, and no cut has the effect without its cause. Epoch, then validation:
+  // what the cut of this epoch contains was still true in it (rule 10).
   if (!LockWrites()) return Outcome::kConflict;
   const std::uint64_t epoch = checkpoint_.Announce(context_);
   culprit = FirstInvalidAtCommit();
