@@ -133,8 +133,8 @@ Result<void> Check(const GlobalClientOptions& options, std::size_t place,
 }  // namespace
 
 Result<void> Greet(IoThreads& io, const GlobalClientOptions& options, Fence& fence) {
-  // A Global too many in the list would be waited for, and its silence taken for the
-  // cause. The start compares once more, in the transaction that counts.
+  // A Global too many in the list would be waited for, and its silence taken for the cause. The
+  // start compares once more, in the transaction that counts.
   const Result<std::optional<ClusterRow>> known = fence.Cluster();
   if (!known.ok()) return known.error();
   if (known.value().has_value()) {

@@ -259,13 +259,14 @@ void ShardSession::OnWanted(std::int64_t term) {
     if (GreetingOverdue()) {
       connection_->Close("it does not answer the greeting, and others need records");
       agent.OnClosed(IdOf(*connection_));
+      greeted_ = {};  // An answer that still comes does not send the login.
     }
     agent.OnWanted(term);
   });
 }
 
 // A network that swallows everything would hold up the yield until the greeting times out. Nothing
-// of the login is sent before the greeting is answered, so no login can arrive after the yield.
+// of the login has been sent while the greeting has no answer, so no login arrives after the yield.
 bool ShardSession::GreetingOverdue() const {
   return connection_ != nullptr && greeted_.to == IdOf(*connection_) &&
          greeted_.said.nonce.empty() &&
